@@ -181,21 +181,22 @@ fn add_rank(
         files: Vec::new(),
     };
     let mut part = source.part(rank).with_context(|| format!("cannot read {}", shown(&source.path)))?;
-    let known = Manifests::below(&folder)?.read;
+    let known = Manifests::below(place, &folder)?.read;
     if !known.is_empty() {
         let (rows, first_ns, last_ns) = source.extent(rank)?;
         (found.rows, found.first_ns, found.last_ns) = (rows, first_ns, last_ns);
     }
     let is_it = |known: &Manifest| known.part == digits(part) || found.is_same_recording(known);
-    let known = known.into_iter().map(|(_, known)| known).find(is_it);
+    let known = known.into_iter().find(is_it);
     if let Some(known) = &known {
         let own: BTreeMap<_, _> =
             known.rows.iter().filter(|(table, _)| found.rows.contains_key(*table)).collect();
         let is_equal = own.iter().all(|(table, rows)| found.rows.get(*table) == Some(rows));
         let is_less = !is_equal && !own.iter().all(|(table, rows)| found.rows.get(*table) >= Some(rows));
-        let is_whole = known.files.iter().all(|file| {
-            fs::metadata(place.directory.join(&file.path)).is_ok_and(|there| there.len() == file.bytes)
-        });
+        let is_whole = known
+            .files
+            .iter()
+            .all(|file| fs::metadata(file.at(place)).is_ok_and(|there| there.len() == file.bytes));
         if is_less || is_equal && is_whole && !options.force {
             let outcome = if is_less { Outcome::Shorter } else { Outcome::Left };
             return Ok(Added { outcome, manifest: known.clone() });
@@ -221,7 +222,7 @@ fn add_rank(
         (found.first_ns, found.last_ns) = (first, last);
     }
     found.files = files.publish()?;
-    place::write(&found.path(&folder), &found)?;
+    place::write(&found.path(place), &found)?;
     remove_others(place, &partition, &found)?;
     let outcome = if known.is_some() { Outcome::Replaced } else { Outcome::Added };
     Ok(Added { outcome, manifest: found })
@@ -278,7 +279,8 @@ impl Added {
     #[must_use]
     pub fn in_words(&self) -> String {
         let place = place_of(&self.manifest);
-        let rows = counted(self.manifest.rows.values().sum(), "row", "rows");
+        let rows = self.manifest.rows.values().copied().fold(0, u64::saturating_add);
+        let rows = counted(rows, "row", "rows");
         match self.outcome {
             Outcome::Added => format!("{place}: {rows} added"),
             Outcome::Replaced => format!("{place}: {rows} in place of what was there of the same recording"),

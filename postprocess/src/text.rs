@@ -53,6 +53,16 @@ pub fn shorten(text: &str, room: usize) -> Cow<'_, str> {
     Cow::Owned(format!("{}…{}", &text[..head_end], &text[tail_start..]))
 }
 
+/// `text` as one word of a shell's line.
+#[must_use]
+pub fn in_shell(text: &str) -> String {
+    let is_plain = |char: char| char.is_ascii_alphanumeric() || "_./+-".contains(char);
+    if !text.is_empty() && !text.starts_with('-') && text.chars().all(is_plain) {
+        return text.to_string();
+    }
+    format!("'{}'", text.replace('\'', "'\\''"))
+}
+
 /// `number` of `what`: `1 kernel`, `2 kernels`, `0 copies`.
 pub fn counted(number: u64, one: &str, many: &str) -> String {
     format!("{number} {}", if number == 1 { one } else { many })

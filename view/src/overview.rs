@@ -117,11 +117,8 @@ impl Overview {
         let contents = Contents::open(directory)?;
         let shown = contents.shown();
         let names: BTreeSet<&str> = contents.ranks.iter().map(|rank| &*rank.job).collect();
-        if names.is_empty() && contents.findings.is_empty() {
-            bail!("{shown} has no ranks yet: rpd dataset {shown} --append FILE... adds some");
-        }
         if names.is_empty() {
-            bail!("{shown} has no rank that can be read: rpd dataset check {shown} says why");
+            bail!("{}", contents.without_ranks());
         }
         if let Some(job) = job.filter(|job| !names.contains(job)) {
             let named: Vec<String> =
@@ -182,7 +179,9 @@ impl Overview {
         let read = AssertUnwindSafe(|| self.contents.utilisation(self.rank(track), axis));
         match catch_unwind(read) {
             Ok(found) => found.map_err(|error| format!("{error:#}")),
-            Err(_) => Err("a file is damaged: rpd dataset check DIR says which".to_string()),
+            Err(_) => {
+                Err(format!("a file is damaged: rpd dataset check {} says which", self.contents.in_shell()))
+            }
         }
     }
 

@@ -10,6 +10,7 @@ use rpd_postprocess::report::gaps::Gaps;
 use rpd_postprocess::report::markers::{MarkerNode, Markers};
 use rpd_postprocess::report::memory::Memory;
 use rpd_postprocess::report::queues::Queues;
+use rpd_postprocess::text::in_shell;
 use rpd_postprocess::trace::contents::Contents;
 use rpd_postprocess::trace::has_table;
 use rpd_schema::Version;
@@ -70,15 +71,6 @@ pub fn region(source: &Source, time: Option<(u64, u64)>) -> Region {
 /// A time on the trace's clock; both ends belong to it.
 fn on_clock(source: &Source, (from, to): (u64, u64)) -> [i64; 2] {
     [from, to.saturating_sub(1).max(from)].map(|ns| source.clock(ns))
-}
-
-/// A text as one word of a shell's line.
-pub fn in_shell(text: &str) -> String {
-    let is_plain = |char: char| char.is_ascii_alphanumeric() || "_./+-".contains(char);
-    if !text.is_empty() && !text.starts_with('-') && text.chars().all(is_plain) {
-        return text.to_string();
-    }
-    format!("'{}'", text.replace('\'', "'\\''"))
 }
 
 /// The words behind a command's name that say which time of which trace.

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::{Result, bail};
 use clap::{Args, Subcommand};
-use rpd_postprocess::dataset::check::{self, Checked};
+use rpd_postprocess::dataset::check::{self, Checked, Finding, FindingKind};
 use rpd_postprocess::dataset::contents::{Contents, Rank};
 use rpd_postprocess::dataset::{AddOptions, add};
 use rpd_postprocess::text::{self, counted};
@@ -15,6 +15,9 @@ use crate::args::value;
 use crate::output;
 use crate::output::note::note;
 use crate::output::progress::notes;
+
+/// Findings that are told beside a trace.
+const MOST_TOLD: usize = 5;
 
 /// Put traces of jobs into Parquet files by job, node and rank, for DuckDB, Spark, pyarrow
 ///
@@ -93,7 +96,7 @@ enum Question {
 Findings:
   missing   a file that a manifest names, or a rank, is not there
   damaged   a file has not the bytes that were written
-  double    a recording is there twice, or a rank was on two nodes at one time
+  double    a recording is there twice, a rank was on two nodes at one time, or two manifests name one file
   leftover  a file that no manifest names: of somebody who writes at this moment, or was killed
 
 Exit status: 0 nothing found; 1 something found, or DIR cannot be read; 2 wrong usage.
@@ -203,6 +206,7 @@ impl Extract {
             bail!("{}", self.none_or_several(&contents, contents.ranks.iter().filter(is_it).count()));
         };
         let restored = contents.restore(rank, self.slice, &self.output, &notes())?;
+        self.tell(&contents);
         let rows = |table: &str| restored.rows.get(table).copied().unwrap_or(0);
         note(format_args!(
             "{}: {} and {} of rank {}",
@@ -213,7 +217,7 @@ impl Extract {
         ));
         if restored.without_time > 0 {
             note(format_args!(
-                "{} without an id or a time left out",
+                "{} without an id, or without a time that a trace can have, left out",
                 counted(restored.without_time, "row", "rows")
             ));
         }
@@ -226,6 +230,24 @@ impl Extract {
         Ok(ExitCode::SUCCESS)
     }
 
+    /// Says which manifests are left out, and what is there twice.
+    fn tell(&self, contents: &Contents) {
+        let is_told =
+            |finding: &&Finding| [FindingKind::Damaged, FindingKind::Double].contains(&finding.kind);
+        let told: Vec<&Finding> = contents.findings.iter().filter(is_told).collect();
+        for finding in told.iter().take(MOST_TOLD) {
+            note(format_args!("{}: {}", shown(&self.directory), finding.in_words()));
+        }
+        if let Some(more) = told.len().checked_sub(MOST_TOLD).filter(|more| *more > 0) {
+            let more = counted(more as u64, "more finding", "more findings");
+            note(format_args!(
+                "{}: {more}: rpd dataset check {}",
+                shown(&self.directory),
+                contents.in_shell()
+            ));
+        }
+    }
+
     /// Why no rank is the one that was asked for.
     fn none_or_several(&self, contents: &Contents, found: usize) -> String {
         let (dataset, rank) = (shown(&self.directory), self.rank);
@@ -233,11 +255,17 @@ impl Extract {
             return format!("{dataset} has {found} times rank {rank}: name one by --job and --node");
         }
         match contents.ranks.len() as u64 {
-            0 => format!("{dataset} has no ranks yet: rpd dataset DIR --append FILE... adds some"),
-            all => format!(
-                "{dataset} has no such rank among {}: rpd view {dataset} shows them",
-                counted(all, "rank", "ranks")
-            ),
+            0 => contents.without_ranks(),
+            all => {
+                let directory = contents.in_shell();
+                let is_damaged = contents.findings.iter().any(|finding| finding.kind == FindingKind::Damaged);
+                let damaged = match is_damaged {
+                    true => format!("; a manifest is damaged: rpd dataset check {directory} says which"),
+                    false => String::new(),
+                };
+                let all = counted(all, "rank", "ranks");
+                format!("{dataset} has no such rank among {all}: rpd view {directory} shows them{damaged}")
+            }
         }
     }
 }
@@ -253,7 +281,7 @@ fn write_text(checked: &Checked, out: &mut impl Write) -> std::io::Result<()> {
         counted(checked.parts, "part", "parts"),
         counted(checked.jobs, "job", "jobs"),
         counted(checked.files, "file", "files"),
-        counted(checked.rows.values().sum(), "row", "rows"),
+        counted(checked.rows.values().copied().fold(0, u64::saturating_add), "row", "rows"),
         checked.bytes,
         match checked.findings.len() as u64 {
             0 => "nothing is wrong".to_string(),

@@ -108,7 +108,7 @@ fn findings(dir: &Dir, directory: &str) -> Vec<String> {
 }
 
 /// All files of a dataset whose paths have `part` in them, sorted.
-fn files(dir: &Dir, directory: &str, part: &str) -> Vec<PathBuf> {
+pub(crate) fn files(dir: &Dir, directory: &str, part: &str) -> Vec<PathBuf> {
     let mut folders = vec![dir.path(directory)];
     let mut found = Vec::new();
     while let Some(folder) = folders.pop() {
@@ -277,6 +277,46 @@ fn missing_double_and_damaged_parts_are_found_and_mended() {
     assert!(checked.expect(1).stdout.contains("missing: job 7: of 4 ranks 0, 2 are not there"), "{checked}");
     let checked = dir.run(&["dataset", "check", "e", "--ranks", "5"]);
     assert!(checked.expect(1).stdout.contains("of 5 ranks 0, 2, 4 are not there"), "{checked}");
+}
+
+#[test]
+fn a_file_that_two_manifests_name_is_found_and_counts_once() {
+    let dir = Dir::new();
+    let trace = ranked(&dir, "t.rpd", 12, 100, [0, 1]);
+    add(&dir, &["d", &trace]).expect(0);
+    let sums = |expected: i32| -> Value {
+        let checked = dir.run(&["dataset", "check", "d", "--json"]);
+        let object: Value = serde_json::from_str(&checked.expect(expected).stdout).unwrap();
+        Value::from(["parts", "jobs", "files", "bytes", "rows"].map(|name| object[name].clone()).to_vec())
+    };
+    let before = sums(0);
+    let manifest = files(&dir, "d", "_manifest")[0].clone();
+    fs::copy(&manifest, manifest.with_file_name("copy.json")).unwrap();
+    assert_eq!(findings(&dir, "d"), ["double"]);
+    assert_eq!(sums(1), before);
+    let checked = dir.run(&["dataset", "check", "d"]);
+    let said = checked.expect(1).stdout.clone();
+    assert!(said.contains("copy.json: the manifest is left out, because _manifest/"), "{said}");
+    fs::remove_file(manifest.with_file_name("copy.json")).unwrap();
+    assert_eq!(findings(&dir, "d"), [""; 0]);
+}
+
+#[test]
+fn a_manifest_that_contradicts_itself_is_found_and_mended() {
+    let dir = Dir::new();
+    let trace = ranked(&dir, "t.rpd", 13, 100, [0, 1]);
+    add(&dir, &["d", &trace]).expect(0);
+    let manifest = files(&dir, "d", "_manifest")[0].clone();
+    let text = fs::read_to_string(&manifest).unwrap();
+    let absurd = text.replace(&format!("\"offset_ns\": {CLOCK}"), "\"offset_ns\": -9223372036854775808");
+    assert_ne!(absurd, text);
+    fs::write(&manifest, absurd).unwrap();
+    assert_eq!(findings(&dir, "d")[0], "damaged");
+    let checked = dir.run(&["dataset", "check", "d"]);
+    let said = checked.expect(1).stdout.clone();
+    assert!(said.contains("offset_ns -9223372036854775808 does not fit to its times"), "{said}");
+    add(&dir, &["d", "--append", &trace]).expect(0);
+    assert_eq!((findings(&dir, "d"), fs::read_to_string(&manifest).unwrap()), (Vec::new(), text));
 }
 
 #[test]

@@ -1,12 +1,14 @@
 //! `rpd dataset extract`: a rank of a dataset is the trace that it was of, row by row.
 
 use std::fs;
+use std::path::PathBuf;
+use std::process::Stdio;
 
 use rusqlite::Connection;
 
-use crate::dataset::ranked;
+use crate::dataset::{files, ranked};
 use crate::generated::number;
-use crate::harness::Dir;
+use crate::harness::{Dir, finished};
 
 /// What both traces must have, of the session with the number S: rows of a table, with texts in place of their ids. A dataset has the first
 /// link of each operation, and launches of calls that an operation is linked to.
@@ -221,4 +223,84 @@ fn what_cannot_be_is_said_and_nothing_is_left() {
         "o.rpd was not made",
     ]);
     assert_eq!(dir.names(), ["d", "t.rpd"]);
+}
+
+/// The manifest of rank 0.
+fn manifest(dir: &Dir) -> PathBuf {
+    let mut found = files(dir, "d", "rank=0").into_iter();
+    found.find(|file| file.to_string_lossy().contains("_manifest")).unwrap()
+}
+
+/// Changes a text in the manifest of rank 0.
+fn change(dir: &Dir, from: &str, to: &str) {
+    let text = fs::read_to_string(manifest(dir)).unwrap();
+    assert!(text.contains(from), "{text}");
+    fs::write(manifest(dir), text.replace(from, to)).unwrap();
+}
+
+#[test]
+fn what_is_wrong_with_manifests_is_said() {
+    let dir = Dir::new();
+    let trace = ranked(&dir, "t.rpd", 7, 50, [0, 1]);
+    dir.run(&["dataset", "d", &trace]).expect(0);
+    let run = |rank: &str| dir.run(&["dataset", "extract", "d", "--rank", rank, "-o", "o.rpd"]);
+    // A copy of a manifest: the rank is there once, and a line says why.
+    let manifest = manifest(&dir);
+    fs::copy(&manifest, manifest.with_file_name("copy.json")).unwrap();
+    let ran = run("0");
+    assert!(ran.expect(0).stderr.contains("copy.json: the manifest is left out"), "{ran}");
+    same(&dir, &trace, "o.rpd", 0);
+    fs::remove_file(manifest.with_file_name("copy.json")).unwrap();
+    fs::remove_file(dir.path("o.rpd")).unwrap();
+    // What was added to the times is not what is said of the host's clock.
+    change(&dir, "\"offset_ns\": 1000000000", "\"offset_ns\": 9223372036854775807");
+    let name = manifest.file_name().unwrap().to_str().unwrap();
+    run("0").expect(1).says(&[name, "9223372036854775807 ns were added", "--append", "o.rpd was not made"]);
+    run("1").expect(0);
+    fs::remove_file(dir.path("o.rpd")).unwrap();
+    // It cannot even be subtracted from them.
+    change(&dir, "9223372036854775807", "-9223372036854775808");
+    run("0").expect(1).says(&["no such rank among 1 rank", "a manifest is damaged: rpd dataset check d"]);
+    // No manifest is left.
+    for manifest in files(&dir, "d", "_manifest") {
+        fs::write(manifest, "{").unwrap();
+    }
+    let refused = run("0");
+    refused.expect(1).says(&[
+        "d has no rank that can be read",
+        "the manifest cannot be read",
+        "rpd dataset check d",
+    ]);
+    assert!(!refused.stderr.contains("no ranks yet"), "{refused}");
+    for manifest in files(&dir, "d", "_manifest") {
+        fs::remove_file(manifest).unwrap();
+    }
+    run("0").expect(1).says(&["d has no ranks yet: rpd dataset d --append"]);
+    assert_eq!(dir.names(), ["d", "t.rpd"]);
+}
+
+#[test]
+fn of_many_who_write_one_trace_one_does_and_the_others_are_told() {
+    let dir = Dir::new();
+    let trace = ranked(&dir, "t.rpd", 8, 200, [0, 1]);
+    dir.run(&["dataset", "d", &trace]).expect(0);
+    let running: Vec<_> = (0..8)
+        .map(|_| {
+            let mut command = dir.rpd(&["dataset", "extract", "d", "--rank", "0", "-o", "o.rpd"]);
+            command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+        })
+        .collect();
+    let mut made = 0;
+    for running in running {
+        let ran = finished(running.wait_with_output().unwrap(), "rpd dataset extract".to_string());
+        if ran.stderr.contains("of rank 0") {
+            ran.expect(0);
+            made += 1;
+        } else {
+            ran.expect(1).says(&["o.rpd: the file exists already; name another or remove it"]);
+        }
+    }
+    assert_eq!(made, 1);
+    same(&dir, &trace, "o.rpd", 0);
+    assert_eq!(dir.names(), ["d", "o.rpd", "t.rpd"]);
 }

@@ -56,6 +56,19 @@ fn what_was_made_for_the_page_goes_with_it() {
 }
 
 #[test]
+fn slices_that_are_not_there_take_no_place() {
+    let dir = Dir::new();
+    dataset(&dir);
+    let before = dir.names();
+    let viewed = Viewed::start(&dir, &["d"]);
+    for slice in 0..6 {
+        assert!(!is_answered(&viewed, &format!("rank/0/{slice}/")), "{slice}");
+    }
+    assert_eq!(dir.names(), before, "no temporary directory is made");
+    assert!(is_answered(&viewed, "rank/0/all/"));
+}
+
+#[test]
 fn ranks_are_seen_ordered_and_opened() {
     let dir = Dir::new();
     dataset(&dir);

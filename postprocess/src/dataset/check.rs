@@ -49,7 +49,7 @@ pub enum FindingKind {
     Missing,
     /// A file is not as it was written.
     Damaged,
-    /// A recording is there twice.
+    /// A recording, a rank or a file is there twice.
     Double,
     /// A file is of no part.
     Leftover,
@@ -86,26 +86,27 @@ pub struct Finding {
 /// When there is no dataset, or it cannot be read.
 pub fn check(directory: &Path, ranks: Option<i64>, notes: &SharedNotes) -> Result<Checked> {
     let place = Place::open(directory)?;
-    let Manifests { read, damaged } = Manifests::below(&directory.join(manifest::FOLDER))?;
-    let mut findings = Vec::new();
-    findings.extend(damaged.iter().map(|(path, why)| unreadable(&place, path, why)));
+    let Manifests { read, left, mut findings } = Manifests::of(&place)?;
     let mut named = BTreeSet::new();
-    let (mut bytes, mut rows) = (0, BTreeMap::new());
-    for (_, manifest) in &read {
+    let mut bytes: u64 = 0;
+    let mut rows: BTreeMap<String, u64> = BTreeMap::new();
+    for manifest in &read {
         for file in &manifest.files {
             look(&**notes)?;
             notes.show(&file.path);
-            bytes += file.bytes;
+            bytes = bytes.saturating_add(file.bytes);
             findings.extend(wrong(&place, manifest, file)?);
-            named.insert(file.path.as_str());
+            named.insert(file.at(&place));
         }
         for (table, count) in &manifest.rows {
-            *rows.entry(table.clone()).or_default() += count;
+            let sum = rows.entry(table.clone()).or_default();
+            *sum = sum.saturating_add(*count);
         }
     }
     let files = named.len() as u64;
+    named.extend(left.iter().flat_map(|manifest| &manifest.files).map(|file| file.at(&place)));
     findings.extend(leftovers(&place, &named)?);
-    let read: Vec<&Manifest> = read.iter().map(|(_, manifest)| manifest).collect();
+    let read: Vec<&Manifest> = read.iter().collect();
     findings.extend(double(&read));
     let mut jobs: BTreeMap<&str, Vec<&Manifest>> = BTreeMap::new();
     for manifest in &read {
@@ -123,13 +124,23 @@ pub fn check(directory: &Path, ranks: Option<i64>, notes: &SharedNotes) -> Resul
     })
 }
 
-/// A manifest that cannot be read, for this reason.
-pub(super) fn unreadable(place: &Place, path: &Path, why: &str) -> Finding {
+/// A manifest that cannot be used, for this reason.
+pub(super) fn unusable(place: &Place, path: &Path, why: &str) -> Finding {
     Finding {
         kind: FindingKind::Damaged,
         place: place.relative(path),
+        what: format!("the manifest {why}: remove it, and add its trace again with --append"),
+    }
+}
+
+/// A manifest that names a file of another one.
+pub(super) fn named_twice(place: &Place, path: &Path, other: &Path, file: &Path) -> Finding {
+    let [other, file] = [other, file].map(|path| text::escape(&place.relative(path)).into_owned());
+    Finding {
+        kind: FindingKind::Double,
+        place: place.relative(path),
         what: format!(
-            "the manifest cannot be read ({why}): remove it, and add its trace again with --append"
+            "the manifest is left out, because {other} names {file} too: remove the one that is wrong"
         ),
     }
 }
@@ -137,7 +148,7 @@ pub(super) fn unreadable(place: &Place, path: &Path, why: &str) -> Finding {
 /// What is wrong with a file that a manifest names.
 pub(super) fn wrong(place: &Place, manifest: &Manifest, file: &PartFile) -> Result<Option<Finding>> {
     let trace = text::escape(&manifest.trace);
-    let path = place.directory.join(&file.path);
+    let path = file.at(place);
     let found = |kind, what: String| Ok(Some(Finding { kind, place: file.path.clone(), what }));
     let size = match fs::metadata(&path) {
         Ok(there) => there.len(),
@@ -178,7 +189,7 @@ fn digest(path: &Path) -> io::Result<String> {
 }
 
 /// Files in the folders of the tables that no manifest names.
-fn leftovers(place: &Place, named: &BTreeSet<&str>) -> Result<Vec<Finding>> {
+fn leftovers(place: &Place, named: &BTreeSet<PathBuf>) -> Result<Vec<Finding>> {
     let mut paths: Vec<PathBuf> = Vec::new();
     for folder in TABLES.iter().map(|table| table.name).chain([manifest::FOLDER, "_clock", "_node"]) {
         paths.extend(files(&place.directory.join(folder))?);
@@ -189,7 +200,7 @@ fn leftovers(place: &Place, named: &BTreeSet<&str>) -> Result<Vec<Finding>> {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let what = if name.starts_with(TEMPORARY) {
             "somebody is writing it, or was killed: remove it when nobody adds to the dataset"
-        } else if relative.ends_with(".parquet") && !named.contains(relative.as_str()) {
+        } else if relative.ends_with(".parquet") && !named.contains(&path) {
             "no manifest names it, and readers see its rows: add its trace again with --append, or remove it"
         } else {
             continue;
@@ -247,13 +258,15 @@ pub(super) fn double(parts: &[&Manifest]) -> Vec<Finding> {
 pub(super) fn missing_ranks(job: &str, parts: &[&Manifest], ranks: Option<i64>) -> Option<Finding> {
     let there: BTreeSet<i64> = parts.iter().map(|part| part.rank).collect();
     let said = ranks.or_else(|| parts.iter().filter_map(|part| part.ranks).max());
-    let expected = said.unwrap_or_else(|| there.last().map_or(0, |last| last + 1));
-    let missing: Vec<i64> = (0..expected).filter(|rank| !there.contains(rank)).collect();
-    if missing.is_empty() {
+    let expected = said.unwrap_or_else(|| there.last().map_or(0, |last| last.saturating_add(1))).max(0);
+    let missing = expected.unsigned_abs() - there.range(0..expected).count() as u64;
+    if missing == 0 {
         return None;
     }
-    let named: Vec<String> = missing.iter().take(SHOWN).map(i64::to_string).collect();
-    let more = missing.len().saturating_sub(SHOWN);
+    // There may be more of them than fit into memory.
+    let named = (0..expected).filter(|rank| !there.contains(rank)).take(SHOWN);
+    let named: Vec<String> = named.map(|rank| rank.to_string()).collect();
+    let more = missing.saturating_sub(SHOWN as u64);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     Some(Finding {
         kind: FindingKind::Missing,
@@ -261,7 +274,7 @@ pub(super) fn missing_ranks(job: &str, parts: &[&Manifest], ranks: Option<i64>) 
         what: format!(
             "of {expected} ranks {}{more} {} not there: add their traces with --append",
             named.join(", "),
-            if missing.len() == 1 { "is" } else { "are" }
+            if missing == 1 { "is" } else { "are" }
         ),
     })
 }

@@ -2,7 +2,8 @@
 
 use std::fs::{self, File};
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 use arrow_array::cast::AsArray;
@@ -22,14 +23,15 @@ const ROWS: usize = 8192;
 
 /// An open file.
 pub(super) struct Columns {
-    path: PathBuf,
+    /// See [`damaged()`].
+    damaged: Arc<str>,
     file: File,
     metadata: ArrowReaderMetadata,
 }
 
 /// Says that a file is damaged, and what to do about it.
-pub(super) fn damaged(path: &Path) -> String {
-    format!("{} is damaged: rpd dataset check DIR says what to do", shown(path))
+pub(super) fn damaged(place: &Place, path: &Path) -> String {
+    format!("{} is damaged: rpd dataset check {} says what to do", shown(path), place.in_shell())
 }
 
 impl Columns {
@@ -42,22 +44,24 @@ impl Columns {
         let size = match fs::metadata(&path) {
             Ok(there) => there.len(),
             Err(error) if error.kind() == io::ErrorKind::NotFound => bail!(
-                "{} is not there: somebody replaces it at this moment, or has removed it; rpd dataset check DIR says what to do",
-                shown(&path)
+                "{} is not there: somebody replaces it at this moment, or has removed it; rpd dataset check {} says what to do",
+                shown(&path),
+                place.in_shell()
             ),
             Err(error) => return Err(error).with_context(|| format!("cannot read {}", shown(&path))),
         };
+        let damaged: Arc<str> = damaged(place, &path).into();
         if size != part.bytes {
-            bail!("{} (it has {size} bytes in place of {})", damaged(&path), part.bytes);
+            bail!("{damaged} (it has {size} bytes in place of {})", part.bytes);
         }
         let file = File::open(&path).with_context(|| format!("cannot read {}", shown(&path)))?;
-        let metadata =
-            ArrowReaderMetadata::load(&file, ArrowReaderOptions::new()).with_context(|| damaged(&path))?;
+        let metadata = ArrowReaderMetadata::load(&file, ArrowReaderOptions::new());
+        let metadata = metadata.with_context(|| Arc::clone(&damaged))?;
         let rows = metadata.metadata().file_metadata().num_rows();
         if u64::try_from(rows).ok() != Some(part.rows) {
-            bail!("{} (it has {rows} rows in place of {})", damaged(&path), part.rows);
+            bail!("{damaged} (it has {rows} rows in place of {})", part.rows);
         }
-        Ok(Columns { path, file, metadata })
+        Ok(Columns { damaged, file, metadata })
     }
 
     /// How many row groups it has.
@@ -84,14 +88,14 @@ impl Columns {
         let reader = ParquetRecordBatchReaderBuilder::new_with_metadata(file, self.metadata.clone());
         let mask = ProjectionMask::columns(reader.parquet_schema(), columns.iter().copied());
         let reader = reader.with_projection(mask).with_row_groups(vec![group]).with_batch_size(ROWS);
-        let reader = reader.build().with_context(|| damaged(&self.path))?;
-        Ok(Batches { path: self.path.clone(), columns, reader })
+        let reader = reader.build().with_context(|| Arc::clone(&self.damaged))?;
+        Ok(Batches { damaged: Arc::clone(&self.damaged), columns, reader })
     }
 }
 
 /// The rows of a row group.
 pub(super) struct Batches {
-    path: PathBuf,
+    damaged: Arc<str>,
     columns: &'static [&'static str],
     reader: ParquetRecordBatchReader,
 }
@@ -103,17 +107,17 @@ impl Batches {
     /// When they cannot be read.
     pub(super) fn next(&mut self) -> Result<Option<Batch>> {
         let Some(batch) = self.reader.next() else { return Ok(None) };
-        let batch: RecordBatch = batch.with_context(|| damaged(&self.path))?;
+        let batch: RecordBatch = batch.with_context(|| Arc::clone(&self.damaged))?;
         let columns = self.columns.iter().map(|name| batch.column_by_name(name).cloned());
         let columns: Option<Vec<ArrayRef>> = columns.collect();
-        let columns = columns.with_context(|| damaged(&self.path))?;
-        Ok(Some(Batch { path: self.path.clone(), rows: batch.num_rows(), columns }))
+        let columns = columns.with_context(|| Arc::clone(&self.damaged))?;
+        Ok(Some(Batch { damaged: Arc::clone(&self.damaged), rows: batch.num_rows(), columns }))
     }
 }
 
 /// Some rows.
 pub(super) struct Batch {
-    path: PathBuf,
+    damaged: Arc<str>,
     pub(super) rows: usize,
     columns: Vec<ArrayRef>,
 }
@@ -124,7 +128,7 @@ impl Batch {
     /// # Errors
     /// When it is none.
     pub(super) fn integers(&self, column: usize) -> Result<&arrow_array::Int64Array> {
-        self.columns[column].as_primitive_opt::<Int64Type>().with_context(|| damaged(&self.path))
+        self.columns[column].as_primitive_opt::<Int64Type>().with_context(|| Arc::clone(&self.damaged))
     }
 
     /// A column of texts.
@@ -134,7 +138,7 @@ impl Batch {
     pub(super) fn texts(&self, column: usize) -> Result<Texts<'_>> {
         let array = self.columns[column].as_dictionary_opt::<Int32Type>();
         let values = array.and_then(|array| array.values().as_string_opt::<i32>());
-        let (keys, values) = array.zip(values).with_context(|| damaged(&self.path))?;
+        let (keys, values) = array.zip(values).with_context(|| Arc::clone(&self.damaged))?;
         Ok(Texts { keys: keys.keys(), values })
     }
 }

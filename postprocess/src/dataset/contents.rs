@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 
-use super::check::{Finding, double, missing_ranks, unreadable};
-use super::manifest::{self, Manifest, Manifests, PartFile};
+use super::check::{Finding, double, missing_ranks};
+use super::manifest::{Manifest, Manifests, PartFile};
 use super::place::{Place, shown};
+use crate::text::counted;
 
 /// A dataset as it was when it was opened.
 #[derive(Debug)]
@@ -39,10 +40,8 @@ impl Contents {
     /// When there is none, or it cannot be read.
     pub fn open(directory: &Path) -> Result<Contents> {
         let place = Place::open(directory)?;
-        let Manifests { read, damaged } = Manifests::below(&directory.join(manifest::FOLDER))?;
-        let mut findings: Vec<Finding> =
-            damaged.iter().map(|(path, why)| unreadable(&place, path, why)).collect();
-        let parts: Vec<&Manifest> = read.iter().map(|(_, manifest)| manifest).collect();
+        let Manifests { read, mut findings, .. } = Manifests::of(&place)?;
+        let parts: Vec<&Manifest> = read.iter().collect();
         findings.extend(double(&parts));
         let mut jobs: BTreeMap<&str, Vec<&Manifest>> = BTreeMap::new();
         for part in &parts {
@@ -50,7 +49,7 @@ impl Contents {
         }
         findings.extend(jobs.iter().filter_map(|(job, parts)| missing_ranks(job, parts, None)));
         let mut ranks: BTreeMap<(String, i64, String), Vec<Manifest>> = BTreeMap::new();
-        for (_, part) in read {
+        for part in read {
             ranks.entry((part.job.clone(), part.rank, part.node.clone())).or_default().push(part);
         }
         let ranks = ranks.into_iter().map(|((job, rank, node), mut parts)| {
@@ -64,6 +63,28 @@ impl Contents {
     #[must_use]
     pub fn shown(&self) -> String {
         shown(&self.place.directory)
+    }
+
+    /// Its directory as a word of a shell's line.
+    #[must_use]
+    pub fn in_shell(&self) -> String {
+        self.place.in_shell()
+    }
+
+    /// Why it has no ranks, where it has none.
+    #[must_use]
+    pub fn without_ranks(&self) -> String {
+        let (shown, directory) = (self.shown(), self.in_shell());
+        let Some(first) = self.findings.first() else {
+            return format!("{shown} has no ranks yet: rpd dataset {directory} --append FILE... adds some");
+        };
+        let more = match self.findings.len() as u64 - 1 {
+            0 => String::new(),
+            more => {
+                format!("; {}: rpd dataset check {directory}", counted(more, "more finding", "more findings"))
+            }
+        };
+        format!("{shown} has no rank that can be read: {}{more}", first.in_words())
     }
 
     /// Length of a time slice, ns; 0 where there is one slice.
@@ -90,7 +111,7 @@ impl Rank {
     /// How many rows a table has of it.
     #[must_use]
     pub fn rows(&self, table: &str) -> u64 {
-        self.parts.iter().filter_map(|part| part.rows.get(table)).sum()
+        self.parts.iter().filter_map(|part| part.rows.get(table)).copied().fold(0, u64::saturating_add)
     }
 
     /// The numbers of the time slices that have something of it.

@@ -1,13 +1,16 @@
 //! The manifest of a part: which files it has, and what must be in them. It is written when they are all there.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 
+use super::check::{Finding, named_twice, unusable};
+use super::partition;
 use super::place::{self, Place, shown};
+use crate::text;
 
 /// The folder of all manifests.
 pub(super) const FOLDER: &str = "_manifest";
@@ -79,34 +82,103 @@ impl Manifest {
         Some((self.first_ns?.into(), self.last_ns?.into()))
     }
 
-    /// The file that it is in, of the folder of its rank's.
-    pub(super) fn path(&self, folder: &Path) -> PathBuf {
-        folder.join(format!("{}.json", self.part))
+    /// The file that it is in.
+    pub(super) fn path(&self, place: &Place) -> PathBuf {
+        folder(place, &partition(&self.job, &self.node, self.rank)).join(format!("{}.json", self.part))
+    }
+
+    /// What no manifest has that was written whole and not changed.
+    fn flaw(&self, place: &Place) -> Option<String> {
+        if u32::try_from(self.rank).is_err() {
+            return Some(format!("rank {} is none", self.rank));
+        }
+        let times = self.files.iter().flat_map(|file| [file.first_ns, file.last_ns]);
+        let mut times = times.chain([self.first_ns, self.last_ns]).flatten();
+        let offset = self.offset_ns.unwrap_or(0);
+        if times.any(|time| time.checked_sub(offset).is_none()) {
+            return Some(format!("offset_ns {offset} does not fit to its times"));
+        }
+        let mut paths = BTreeSet::new();
+        let mut rows: BTreeMap<&str, Option<u64>> = BTreeMap::new();
+        for file in &self.files {
+            if !paths.insert(file.at(place)) {
+                return Some(format!("it names {} twice", text::escape(&file.path)));
+            }
+            let sum = rows.entry(file.table()).or_insert(Some(0));
+            *sum = sum.and_then(|sum| sum.checked_add(file.rows));
+        }
+        for (table, said) in &self.rows {
+            if rows.remove(table.as_str()).unwrap_or(Some(0)) != Some(*said) {
+                return Some(format!("its files of {} have other rows than it", text::escape(table)));
+            }
+        }
+        let (table, _) = rows.first_key_value()?;
+        Some(format!("it says no rows of {}", text::escape(table)))
     }
 }
 
-/// The manifests that can be read, by their paths, and those that cannot, with the reason.
+/// The manifests of some parts.
 pub(super) struct Manifests {
-    pub(super) read: Vec<(PathBuf, Manifest)>,
-    pub(super) damaged: Vec<(PathBuf, String)>,
+    /// Those that can be used, in the order of their paths. No two of them name one file.
+    pub(super) read: Vec<Manifest>,
+    /// Those that name a file of one that can be used.
+    pub(super) left: Vec<Manifest>,
+    /// What is wrong with these, and with those that cannot be read.
+    pub(super) findings: Vec<Finding>,
 }
 
 impl Manifests {
-    /// Those in `folder` and in the folders in it, in the order of their paths.
+    /// Those of a dataset.
     ///
     /// # Errors
     /// When a folder cannot be read.
-    pub(super) fn below(folder: &Path) -> Result<Manifests> {
-        let mut found = Manifests { read: Vec::new(), damaged: Vec::new() };
+    pub(super) fn of(place: &Place) -> Result<Manifests> {
+        Manifests::below(place, &place.directory.join(FOLDER))
+    }
+
+    /// Those in `folder` and in the folders in it.
+    ///
+    /// # Errors
+    /// When a folder cannot be read.
+    pub(super) fn below(place: &Place, folder: &Path) -> Result<Manifests> {
+        let mut found = Manifests { read: Vec::new(), left: Vec::new(), findings: Vec::new() };
+        let mut all: Vec<(PathBuf, Manifest)> = Vec::new();
         for path in files(folder)? {
             if path.extension().is_none_or(|extension| extension != "json") {
                 continue;
             }
-            match place::read(&path) {
-                Ok(Some(manifest)) => found.read.push((path, manifest)),
+            match place::read::<Manifest>(&path) {
+                Ok(Some(manifest)) => match manifest.flaw(place) {
+                    Some(flaw) => {
+                        found.findings.push(unusable(place, &path, &format!("is damaged ({flaw})")))
+                    }
+                    None => all.push((path, manifest)),
+                },
                 Ok(None) => {}
-                Err(error) => found.damaged.push((path, format!("{:#}", error.root_cause()))),
+                Err(error) => {
+                    let why = format!("cannot be read ({:#})", error.root_cause());
+                    found.findings.push(unusable(place, &path, &why));
+                }
             }
+        }
+        // A manifest that is where it was written comes before a copy of it.
+        let mut order: Vec<usize> = (0..all.len()).collect();
+        order.sort_by_key(|at| all[*at].0 != all[*at].1.path(place));
+        let mut owners: BTreeMap<PathBuf, usize> = BTreeMap::new();
+        let mut is_left = vec![false; all.len()];
+        for at in order {
+            let (path, manifest) = &all[at];
+            let files: Vec<PathBuf> = manifest.files.iter().map(|file| file.at(place)).collect();
+            match files.iter().find_map(|file| Some((file, owners.get(file)?))) {
+                Some((file, owner)) => {
+                    is_left[at] = true;
+                    found.findings.push(named_twice(place, path, &all[*owner].0, file));
+                }
+                None => owners.extend(files.into_iter().map(|file| (file, at))),
+            }
+        }
+        for ((_, manifest), is_left) in all.into_iter().zip(is_left) {
+            if is_left { found.left.push(manifest) } else { found.read.push(manifest) }
         }
         Ok(found)
     }

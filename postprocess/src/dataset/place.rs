@@ -124,6 +124,11 @@ impl Place {
         }
     }
 
+    /// Its directory as a word of a shell's line.
+    pub(super) fn in_shell(&self) -> String {
+        text::escape(&text::in_shell(&self.directory.to_string_lossy())).into_owned()
+    }
+
     /// A path as it is from the dataset's directory on.
     pub(super) fn relative(&self, path: &Path) -> String {
         path.strip_prefix(&self.directory).unwrap_or(path).to_string_lossy().into_owned()

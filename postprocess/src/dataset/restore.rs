@@ -23,11 +23,15 @@ use super::manifest::Manifest;
 use super::table::{API, COPY, GPU, KERNEL, MONITOR, OP, SESSION, Table};
 use crate::notes::{Notes, SharedNotes, look};
 use crate::rewrite::derive::{Announced, NewTrace, TracePlace, make};
+use crate::text::escape;
 use crate::trace::clock::NODE;
 use crate::trace::row_count;
 
 /// Bytes of texts whose ids are remembered. A text that comes again after more than these gets a second row, as the format allows.
 const REMEMBERED: usize = 64 << 20;
+
+/// What a manifest says of a clock is further than this from what the dataset says of the host's where one of them is damaged, ns: a day.
+const FAR_NS: u64 = 86_400_000_000_000;
 
 /// The id of the empty text.
 const EMPTY: i64 = 1;
@@ -37,7 +41,7 @@ const EMPTY: i64 = 1;
 pub struct Restored {
     /// Rows by table.
     pub rows: BTreeMap<String, u64>,
-    /// Operations and calls that have no time, and are not in the trace.
+    /// Rows that have no id, or no time that a trace can have, and are not in the trace.
     pub without_time: u64,
     /// What was taken from times of the dataset, so that they are on the clock of the host, ns.
     pub offset_ns: i64,
@@ -164,7 +168,10 @@ impl<'a> Restoring<'a> {
         let first = *self.first_offset_ns.get_or_insert(offset);
         self.offset_ns = first;
         // A part of another boot has had another clock.
-        self.session_facts(&facts, offset - first)?;
+        let Some(shift) = offset.checked_sub(first) else {
+            bail!("{}", self.odd_offset(part, offset, &format!("{first} ns to the first part of its rank")));
+        };
+        self.session_facts(&facts, shift)?;
         self.each(part, &GPU, &["gpuId", "key", "value"], Self::gpus)?;
         self.each(part, &OP, &OPS, Self::ops)?;
         self.each(part, &KERNEL, &KERNELS, Self::kernels)?;
@@ -221,15 +228,32 @@ impl<'a> Restoring<'a> {
         if !part.is_aligned {
             return Ok(0);
         }
-        if let Some(offset) = part.offset_ns {
-            return Ok(offset);
-        }
         let mut session = rpd_schema::SessionInfo::default();
         for (_, key, value) in facts {
             session.facts.entry(key.clone()).or_insert_with(|| value.clone());
         }
-        let clock = self.contents.place.known(&Host::of(&session))?;
-        Ok(clock.and_then(|clock| clock.realtime_less_monotonic_ns).unwrap_or(0))
+        let clock = self.contents.place.known(&Host::of(&session));
+        let Some(offset) = part.offset_ns else {
+            return Ok(clock?.and_then(|clock| clock.realtime_less_monotonic_ns).unwrap_or(0));
+        };
+        // What cannot be read does not contradict.
+        let clock = clock.ok().flatten().and_then(|clock| clock.realtime_less_monotonic_ns);
+        // A merged trace is on the clock of one of its hosts.
+        let is_merged = session.get(NODE).is_some();
+        if let Some(clock) = clock.filter(|clock| !is_merged && clock.abs_diff(offset) > FAR_NS) {
+            bail!("{}", self.odd_offset(part, offset, &format!("{clock} ns to its host's")));
+        }
+        Ok(offset)
+    }
+
+    /// Says that what was added to the times of a part cannot be.
+    fn odd_offset(&self, part: &Manifest, offset: i64, other: &str) -> String {
+        let place = &self.contents.place;
+        format!(
+            "{} says that {offset} ns were added to its times, and {other}: remove it, and add {} again with --append",
+            escape(&place.relative(&part.path(place))),
+            escape(&part.trace)
+        )
     }
 
     fn session_facts(&mut self, facts: &[(i64, String, String)], shift: i64) -> Result<()> {
@@ -247,7 +271,13 @@ impl<'a> Restoring<'a> {
             let has_times = [session_fact::STOPPED, session_fact::LOST_TIMES].contains(&&**key);
             let value = match value.trim().parse::<i64>().ok().filter(|_| is_time) {
                 _ if shift == 0 => value.clone(),
-                Some(time) => time.saturating_add(shift).to_string(),
+                Some(time) => match time.checked_add(shift) {
+                    Some(time) => time.to_string(),
+                    None => {
+                        self.without_time += 1;
+                        continue;
+                    }
+                },
                 None if has_times => moved_session_times(value, shift),
                 None => value.clone(),
             };
@@ -273,9 +303,12 @@ impl<'a> Restoring<'a> {
         if self.taken.contains(&session) {
             let all = self.taken.iter().chain(self.sessions.values());
             number = all.max().map_or(0, |last| last + 1);
+            if i32::try_from(number).is_err() {
+                bail!("the parts of this rank have more sessions than a trace can have: name a slice");
+            }
         }
-        if number > i64::from(i32::MAX) {
-            bail!("the parts of this rank have more sessions than a trace can have: name a slice");
+        if i32::try_from(number).is_err() {
+            bail!("a part of this rank has the session {number}, which no trace can have");
         }
         self.sessions.insert(session, number);
         Ok(number)
@@ -284,10 +317,6 @@ impl<'a> Restoring<'a> {
     /// The id that a row of this part has in the trace.
     fn id(&mut self, id: i64) -> Result<i64> {
         Ok(self.session(id >> 32)? << 32 | id & 0xffff_ffff)
-    }
-
-    fn time(&self, time: i64) -> i64 {
-        time.saturating_sub(self.offset_ns)
     }
 
     /// The id of the text in a row of a column.
@@ -330,20 +359,16 @@ impl<'a> Restoring<'a> {
         Ok(())
     }
 
-    /// Id, start and end of a row; none where one of them is missing.
+    /// Id, start and end of a row; none where one of them is missing, or a time is none of a trace.
     fn placed(&mut self, batch: &Batch, columns: [usize; 3], row: usize) -> Result<Option<[i64; 3]>> {
-        let mut found = [0; 3];
-        for (found, column) in found.iter_mut().zip(columns) {
-            match integer(batch.integers(column)?, row) {
-                Some(value) => *found = value,
-                None => {
-                    self.without_time += 1;
-                    return Ok(None);
-                }
-            }
-        }
-        let [id, start, end] = found;
-        Ok(Some([self.id(id)?, self.time(start), self.time(end)]))
+        let [id, start, end] = columns.map(|column| batch.integers(column));
+        let [id, start, end] = [integer(id?, row), integer(start?, row), integer(end?, row)];
+        let [start, end] = [start, end].map(|time| time?.checked_sub(self.offset_ns));
+        let (Some(id), Some(start), Some(end)) = (id, start, end) else {
+            self.without_time += 1;
+            return Ok(None);
+        };
+        Ok(Some([self.id(id)?, start, end]))
     }
 
     fn ops(&mut self, batch: &Batch) -> Result<()> {
@@ -464,7 +489,7 @@ impl<'a> Restoring<'a> {
             cut_links = gone("rocpd_api_ops", "api_id")? as u64;
             gone("rocpd_kernelapi", "api_ptr_id")?;
         }
-        let sessions = self.taken.iter().max().map_or(0, |last| last + 1);
+        let sessions = self.taken.iter().max().map_or(0, |last| last.saturating_add(1)).max(0);
         self.fact("session_count", &sessions.to_string())?;
         let mut rows = BTreeMap::new();
         for table in

@@ -107,7 +107,8 @@ impl Sums {
                 self.part = (part, self.axis.edge(part), self.axis.edge(part + 1));
             }
             let until = to.min(self.part.2);
-            self.found.parts[self.part.0] += until - from;
+            let busy = &mut self.found.parts[self.part.0];
+            *busy = busy.saturating_add(until - from);
             from = until;
         }
     }
@@ -186,7 +187,7 @@ impl Contents {
         let mut next: BinaryHeap<Reverse<(i64, usize)>> = BinaryHeap::new();
         let mut runs: Vec<Option<(usize, Operation, Run)>> = Vec::new();
         let of_file = |number: usize, error: anyhow::Error| {
-            error.context(super::columns::damaged(&parts[number].at(&self.place)))
+            error.context(super::columns::damaged(&self.place, &parts[number].at(&self.place)))
         };
         loop {
             let first = next.peek().map(|Reverse((start, _))| *start);

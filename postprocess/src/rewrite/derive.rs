@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
+use std::io;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Error, Result, anyhow, bail};
 use rpd_schema::Version;
 use rusqlite::Connection;
-use tempfile::TempPath;
+use tempfile::{PathPersistError, TempPath};
 
 use super::growing::Growing;
 use crate::check::writer::recorder;
@@ -176,6 +177,13 @@ pub(crate) fn make<T>(
         Ok(result) => return Ok(result),
         Err(error) => error,
     };
+    // Somebody else has made it meanwhile.
+    if let TracePlace::New(path) = place
+        && let Some(failed) = error.downcast_ref::<PathPersistError>()
+        && failed.error.kind() == io::ErrorKind::AlreadyExists
+    {
+        return Err(there_already(path));
+    }
     let shown = |path: &Path| text::escape(&path.to_string_lossy()).into_owned();
     let outcome = match place {
         TracePlace::New(path) => format!("{} was not made", shown(path)),
@@ -187,15 +195,14 @@ pub(crate) fn make<T>(
 /// The file that will be there: through symbolic links where it replaces one.
 fn target(place: TracePlace<'_>) -> Result<PathBuf> {
     match place {
-        TracePlace::New(path) if fs::symlink_metadata(path).is_ok() => {
-            bail!(
-                "{}: the file exists already; name another or remove it",
-                text::escape(&path.to_string_lossy())
-            )
-        }
+        TracePlace::New(path) if fs::symlink_metadata(path).is_ok() => Err(there_already(path)),
         TracePlace::New(path) => Ok(std::path::absolute(path)?),
         TracePlace::Of(path) => Ok(path.canonicalize()?),
     }
+}
+
+fn there_already(path: &Path) -> Error {
+    anyhow!("{}: the file exists already; name another or remove it", text::escape(&path.to_string_lossy()))
 }
 
 fn fill<T>(

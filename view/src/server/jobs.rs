@@ -5,13 +5,14 @@
 //! given.
 
 use std::net::{IpAddr, SocketAddr};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path as FilePath;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Error, Result, anyhow};
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Path, Query, Request, State};
@@ -21,6 +22,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use rpd_postprocess::dataset::contents::Rank;
 use rpd_postprocess::notes::{Notes, SharedNotes};
+use rpd_postprocess::text;
 use serde::{Deserialize, Serialize};
 use tempfile::TempDir;
 use tower::ServiceExt;
@@ -32,8 +34,11 @@ use crate::kernel_code::Disassembler;
 use crate::overview::{Job, Overview, OwnClock, PARTS, Track};
 use crate::timeline::{Facts, Timeline};
 
-/// Ranks that are open at a time; what was not used for longest is closed.
+/// Ranks that are open at a time; of those whose traces are made, what was not used for longest is closed.
 const MOST_OPEN: usize = 4;
+
+/// A trace that is being made is given up for another one where nobody has asked for it for so long.
+pub(super) const ABANDONED: Duration = Duration::from_secs(10);
 
 /// Between two looks whether a trace has been made.
 const LOOK: Duration = Duration::from_millis(50);
@@ -95,6 +100,18 @@ pub(super) struct OpenRank {
     progress: Arc<Making>,
     /// What answers; or why nothing does. None as long as the trace is being made.
     answers: Mutex<Option<Result<Answering, String>>>,
+    /// When somebody last asked for it.
+    pub(super) asked: Mutex<Instant>,
+}
+
+/// What becomes of the wish to see a rank.
+enum Opening {
+    /// It is open, or is being opened.
+    Open(Arc<OpenRank>),
+    /// As many as may be are being opened, and somebody waits for each.
+    Full,
+    /// There is no such rank, or it has no such slice.
+    Unknown,
 }
 
 /// What answers for the trace of a rank.
@@ -126,6 +143,32 @@ impl Notes for Making {
     fn signal(&self) -> Option<i32> {
         let ended = [&*self.has_ended, &self.is_closed];
         ended.iter().any(|ended| ended.load(Ordering::Relaxed)).then_some(ENDED)
+    }
+}
+
+impl OpenRank {
+    /// A rank whose trace is to be made, as long as the server that `has_ended` is of runs.
+    pub(super) fn of(has_ended: &Arc<AtomicBool>) -> Arc<OpenRank> {
+        let progress = Making {
+            at: Mutex::default(),
+            is_closed: AtomicBool::new(false),
+            has_ended: Arc::clone(has_ended),
+        };
+        Arc::new(OpenRank {
+            directory: Mutex::default(),
+            progress: Arc::new(progress),
+            answers: Mutex::default(),
+            asked: Mutex::new(Instant::now()),
+        })
+    }
+
+    fn is_made(&self) -> bool {
+        locked(&self.answers).is_some()
+    }
+
+    /// Whether nobody waits for it any more.
+    fn is_abandoned(&self) -> bool {
+        locked(&self.asked).elapsed() >= ABANDONED
     }
 }
 
@@ -195,25 +238,44 @@ impl Jobs {
         locked(&self.open).clear();
     }
 
-    /// A rank that is open; otherwise the making of its trace begins. `None` where there is no such track.
-    fn open(self: &Arc<Jobs>, which: Which) -> Option<Arc<OpenRank>> {
-        self.overview.tracks.get(which.0)?;
+    /// Whether the dataset has such a rank, and it has something in that slice.
+    fn has(&self, (track, slice): Which) -> bool {
+        let Some(track) = self.overview.tracks.get(track) else { return false };
+        slice.is_none_or(|slice| {
+            self.overview.contents.slice_ns() > 0 && self.overview.rank(track).slices().contains(&slice)
+        })
+    }
+
+    /// A rank that is open; otherwise the making of its trace begins, if there is room for it.
+    fn open(self: &Arc<Jobs>, which: Which) -> Opening {
         let mut open = locked(&self.open);
         if let Some(at) = open.iter().position(|(known, _)| *known == which) {
             let known = open.remove(at);
             let rank = Arc::clone(&known.1);
             open.push(known);
-            return Some(rank);
+            *locked(&rank.asked) = Instant::now();
+            return Opening::Open(rank);
         }
-        let progress = Arc::new(Making {
-            at: Mutex::default(),
-            is_closed: AtomicBool::new(false),
-            has_ended: Arc::clone(&self.has_ended),
-        });
-        let rank = Arc::new(OpenRank { directory: Mutex::default(), progress, answers: Mutex::default() });
+        if !self.has(which) {
+            return Opening::Unknown;
+        }
+        if open.len() >= MOST_OPEN {
+            let made = open.iter().position(|(_, rank)| rank.is_made());
+            let closed = made.or_else(|| open.iter().position(|(_, rank)| rank.is_abandoned()));
+            let Some(closed) = closed else { return Opening::Full };
+            let (_, closed) = open.remove(closed);
+            closed.progress.is_closed.store(true, Ordering::Relaxed);
+        }
+        let rank = OpenRank::of(&self.has_ended);
         let (jobs, making) = (Arc::clone(self), Arc::clone(&rank));
         let spawned = std::thread::Builder::new().name("rpd-rank".into()).spawn(move || {
-            if let Err(why) = jobs.make(which, &making) {
+            // Who decodes a damaged file may fail anywhere in it.
+            let made = catch_unwind(AssertUnwindSafe(|| jobs.make(which, &making)));
+            let made = made.unwrap_or_else(|_| {
+                let directory = jobs.overview.contents.in_shell();
+                Err(anyhow!("a file is damaged: rpd dataset check {directory} says which"))
+            });
+            if let Err(why) = made {
                 *locked(&making.answers) = Some(Err(format!("{why:#}")));
             }
         });
@@ -225,12 +287,8 @@ impl Jobs {
             }
             Err(error) => *locked(&rank.answers) = Some(Err(format!("cannot start a thread: {error}"))),
         }
-        if open.len() >= MOST_OPEN {
-            let (_, closed) = open.remove(0);
-            closed.progress.is_closed.store(true, Ordering::Relaxed);
-        }
         open.push((which, Arc::clone(&rank)));
-        Some(rank)
+        Opening::Open(rank)
     }
 
     /// Makes the trace of a rank, and reads it.
@@ -242,8 +300,14 @@ impl Jobs {
         let directory = directory.context("cannot make a temporary directory")?;
         let file = directory.path().join(file_name(&self.overview.jobs[track.job], rank, slice));
         *locked(&open.directory) = Some(directory);
-        let restored = self.overview.contents.restore(rank, slice, &file, &notes)?;
-        let (traces, served) = Served::of(&[file], false, Arc::clone(&self.access), &*notes)?;
+        // Nobody knows the file that it is in.
+        let place = text::escape(&file.to_string_lossy()).into_owned();
+        let named = |error: Error| {
+            anyhow!(format!("{error:#}").replace(&place, &format!("the trace of rank {}", rank.rank)))
+        };
+        let restored = self.overview.contents.restore(rank, slice, &file, &notes).map_err(named)?;
+        let served = Served::of(&[file], false, Arc::clone(&self.access), &*notes);
+        let (traces, served) = served.map_err(named)?;
         served.disassembler.get_or_init(|| self.disassembler);
         let router = answers::routes(Arc::clone(&served)).with_state(Arc::clone(&served));
         let answering = Answering { router, served: Arc::clone(&served), offset_ns: restored.offset_ns };
@@ -437,15 +501,21 @@ async fn rank(State(jobs): State<Arc<Jobs>>, request: Request) -> Response {
     if rest == "alive" {
         return StatusCode::NO_CONTENT.into_response();
     }
-    let Some(open) = jobs.open(which) else {
-        return failure(StatusCode::NOT_FOUND, "the dataset has no such rank");
-    };
     let is_page = rest.is_empty();
-    let track = &jobs.overview.tracks[which.0];
     let at = Query::<At>::try_from_uri(request.uri()).ok().filter(|_| is_page);
-    let at = at.map(|Query(At { at })| track.begin_ns.saturating_add(at));
+    let mut progress = String::new();
     for look in 0..LOOKS {
-        let answers = locked(&open.answers).clone();
+        // What has been closed meanwhile is opened again.
+        let open = match jobs.open(which) {
+            Opening::Open(open) => Some(open),
+            Opening::Full => None,
+            Opening::Unknown => {
+                return failure(StatusCode::NOT_FOUND, "the dataset has no such rank or slice");
+            }
+        };
+        let track = &jobs.overview.tracks[which.0];
+        let at = at.as_ref().map(|Query(At { at })| track.begin_ns.saturating_add(*at));
+        let answers = open.as_ref().and_then(|open| locked(&open.answers).clone());
         match answers {
             Some(Ok(answering)) => match at.map(|at| (at, answering.served.published.now().timeline)) {
                 // The place in it is not known yet.
@@ -461,13 +531,16 @@ async fn rank(State(jobs): State<Arc<Jobs>>, request: Request) -> Response {
             Some(Err(why)) => return failure(StatusCode::INTERNAL_SERVER_ERROR, &why),
             None => {}
         }
+        progress = match open {
+            Some(open) => locked(&open.progress.at).clone(),
+            None => "First those of others are.".to_string(),
+        };
         if look + 1 < LOOKS {
             tokio::time::sleep(LOOK).await;
         }
     }
     if is_page {
-        let at = locked(&open.progress.at).clone();
-        return words(StatusCode::OK, format!("The trace of this rank is being made. {at}"), true);
+        return words(StatusCode::OK, format!("The trace of this rank is being made. {progress}"), true);
     }
     failure(StatusCode::SERVICE_UNAVAILABLE, "the trace of this rank is being made")
 }

@@ -12,6 +12,7 @@ use axum::http::StatusCode;
 use axum::http::header::HeaderMap;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
+use rpd_postprocess::text::in_shell;
 use rpd_schema::Version;
 use rusqlite::Connection;
 use serde::{Deserialize, Serialize};
@@ -190,7 +191,7 @@ async fn code(
         let name = of.timeline.names.get(name).map(|name| &*name.text).unwrap_or_default();
         let disassembler = served.disassembler.get().copied();
         let mut code = kernel_code::code(of.file, of.trace.0, name, disassembler)?;
-        let pattern = reports::in_shell(&format!("^{}$", regex::escape(name)));
+        let pattern = in_shell(&format!("^{}$", regex::escape(name)));
         let file = reports::of_trace(of.source, None);
         code.command = format!("rpd code --disasm --cfg --kernel {pattern} {file}");
         Ok(code)

@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::thread::sleep;
+use std::time::Instant;
 
 use rpd_postprocess::dataset::{AddOptions, add};
 use rpd_postprocess::notes::SharedNotes;
 use serde_json::{Value, json};
 
-use super::super::jobs::{self, DatasetServer, Jobs, ServingDataset};
+use super::super::jobs::{self, ABANDONED, DatasetServer, Jobs, OpenRank, ServingDataset};
 use super::*;
 use crate::overview::PARTS;
 
@@ -18,16 +19,20 @@ const CLOCK: i64 = 1_700_000_000_000_000_000;
 /// A rank's operations: GPU, start and end on the clock of its host.
 type Ops<'a> = &'a [(i64, i64, i64)];
 
-/// A dataset in the directory `d`, beside the traces it is of.
-struct Dataset(TempDir);
+/// A dataset in a directory with this name, beside the traces it is of.
+struct Dataset(TempDir, &'static str);
 
 impl Dataset {
     fn new() -> Dataset {
-        Dataset(TempDir::new().unwrap())
+        Dataset::named("d")
+    }
+
+    fn named(name: &'static str) -> Dataset {
+        Dataset(TempDir::new().unwrap(), name)
     }
 
     fn path(&self) -> PathBuf {
-        self.0.path().join("d")
+        self.0.path().join(self.1)
     }
 
     /// Adds a rank whose clock is known where `has_clock`; each operation has a call that begins 5 ns before it.
@@ -142,6 +147,27 @@ impl ServedJobs {
             let (parts, body) = answer.into_parts();
             (parts.status, parts.headers, to_bytes(body, usize::MAX).await.unwrap().to_vec())
         })
+    }
+
+    /// A page as text.
+    fn page(&self, path: &str) -> (StatusCode, HeaderMap, String) {
+        let (status, headers, body) = self.ask(&self.path(path), &[]);
+        (status, headers, String::from_utf8(body).unwrap())
+    }
+
+    /// Lets the traces of the first ranks be made, which takes forever, and for which somebody waits for an hour.
+    fn making(&self, ranks: usize) {
+        let mut open = self.0.open.lock().unwrap();
+        for rank in 0..ranks {
+            let making = OpenRank::of(&Arc::default());
+            *making.asked.lock().unwrap() += Duration::from_secs(3600);
+            open.push(((rank, None), making));
+        }
+    }
+
+    /// Which ranks are open, in the order in which they were used.
+    fn open(&self) -> Vec<usize> {
+        self.0.open.lock().unwrap().iter().map(|((rank, _), _)| *rank).collect()
     }
 
     fn get(&self, path: &str) -> StatusCode {
@@ -264,7 +290,9 @@ fn a_rank_opens_as_its_trace() {
         ("rank/1/all/../../ranks", 404),
         ("rank/1/all/%2e%2e%2f", 404),
         ("rank/9/all/trace", 404),
-        ("rank/1/77/", 500),
+        ("rank/1/77/", 404),
+        ("rank/1/0/", 404),
+        ("rank/1/-1/trace", 404),
     ] {
         assert_eq!(served.get(path), status, "{path}");
     }
@@ -338,7 +366,9 @@ fn a_damaged_file_is_named_and_the_other_ranks_are_shown() {
     };
     assert!(why(0).contains("rank=0") && why(0).contains("is not there"), "{}", why(0));
     assert!(why(1).contains("rank=1") && why(1).contains("4 bytes in place of"), "{}", why(1));
-    assert!(why(2).contains("damaged") && why(2).contains("rpd dataset check"), "{}", why(2));
+    let check = format!("rpd dataset check {} says", dataset.path().display());
+    assert!(why(2).contains("damaged"), "{}", why(2));
+    assert!((0..3).all(|track| why(track).contains(&check)), "{check}: {failures}");
     let findings = served.json("ranks")["findings"].to_string();
     assert!(
         findings.contains("the manifest cannot be read") && findings.contains("3 is not there"),
@@ -350,8 +380,37 @@ fn a_damaged_file_is_named_and_the_other_ranks_are_shown() {
         (status.as_u16(), headers["content-type"].to_str().unwrap()),
         (500, "text/plain; charset=utf-8")
     );
-    assert!(String::from_utf8_lossy(&body).contains("in place of"), "{}", String::from_utf8_lossy(&body));
+    let said = String::from_utf8_lossy(&body);
+    assert!(said.starts_with("the trace of rank 1 was not made: ") && said.contains("in place of"), "{said}");
+    assert!(said.contains("op/job=j7/node=nhost/rank=1/") && !said.contains("rpd-view-"), "{said}");
     assert_eq!(served.get("rank/3/all/"), 200);
+}
+
+#[test]
+fn the_dataset_is_one_word_in_what_is_advised() {
+    let dataset = Dataset::named("a dataset");
+    dataset.add("7", 0, &[(0, 100, 900)], true, None);
+    fs::remove_file(&dataset.files("/op/")[0]).unwrap();
+    let failures = dataset.served(None).json("failures").to_string();
+    let check = format!("rpd dataset check '{}' says what to do", dataset.path().display());
+    assert!(failures.contains(&check), "{failures}");
+    fs::write(&dataset.files("_manifest")[0], "{").unwrap();
+    let refused = dataset.refusal(None);
+    assert!(
+        refused.contains("no rank that can be read") && refused.contains("cannot be read ("),
+        "{refused}"
+    );
+}
+
+#[test]
+fn the_page_says_that_only_sizes_are_compared() {
+    let dataset = Dataset::new();
+    dataset.add("7", 0, &[(0, 100, 900)], true, None);
+    let (_, _, page) = dataset.served(None).page("");
+    assert!(
+        page.contains("Only the sizes of files are compared") && page.contains("rpd dataset check"),
+        "{page}"
+    );
 }
 
 #[test]
@@ -443,4 +502,80 @@ fn what_was_not_used_for_longest_is_closed_and_all_goes_at_the_end() {
     assert_eq!(open.len(), 4);
     drop(served);
     assert!(open.iter().all(|directory| !directory.exists()));
+}
+
+/// A dataset of so many ranks.
+fn of_ranks(ranks: i64) -> Dataset {
+    let dataset = Dataset::new();
+    for rank in 0..ranks {
+        dataset.add("7", rank, &[(0, 100, 900)], true, None);
+    }
+    dataset
+}
+
+#[test]
+fn what_does_not_exist_takes_no_place() {
+    let dataset = of_ranks(2);
+    dataset.add("8", 0, &[(0, 1000, 1100), (0, 2500, 2600)], true, None);
+    let served = dataset.served(None);
+    served.making(1);
+    for slice in 0..8 {
+        for rest in ["", "trace", "?at=7"] {
+            assert_eq!(served.get(&format!("rank/1/{slice}/{rest}")), 404, "{slice} {rest}");
+        }
+    }
+    assert_eq!(served.open(), [0]);
+    let sliced = Dataset::new();
+    sliced.add("7", 0, &[(0, 1000, 1100), (0, 2500, 2600)], true, Some(1000));
+    let served = sliced.served(None);
+    let first = CLOCK / 1000;
+    assert_eq!(served.get(&format!("rank/0/{}/", first + 7)), 404);
+    assert_eq!(served.open(), [0; 0]);
+    assert_eq!(served.get(&format!("rank/0/{first}/")), 200);
+}
+
+#[test]
+fn a_trace_that_is_made_makes_room_before_one_that_is_being_made() {
+    let dataset = of_ranks(6);
+    let served = dataset.served(None);
+    served.making(3);
+    served.trace("rank/4/all/");
+    assert_eq!(served.open(), [0, 1, 2, 4]);
+    served.trace("rank/5/all/");
+    assert_eq!(served.open(), [0, 1, 2, 5]);
+}
+
+#[test]
+fn somebody_who_waits_is_not_sent_away_for_another() {
+    let dataset = of_ranks(6);
+    let served = dataset.served(None);
+    served.making(4);
+    // There is no room: the page comes again.
+    let (status, headers, said) = served.page("rank/5/all/");
+    assert_eq!((status.as_u16(), headers["refresh"].to_str().unwrap()), (200, "1"));
+    assert!(said.contains("is being made"), "{said}");
+    assert_eq!(served.get("rank/5/all/trace"), 503);
+    assert_eq!(served.open(), [0, 1, 2, 3]);
+    // Nobody waits for one of them any more.
+    let abandoned = Arc::clone(&served.0.open.lock().unwrap()[2].1);
+    *abandoned.asked.lock().unwrap() = Instant::now() - ABANDONED;
+    served.trace("rank/5/all/");
+    assert_eq!(served.open(), [0, 1, 3, 5]);
+}
+
+#[test]
+fn somebody_who_waits_for_what_is_closed_sees_it_opened_again() {
+    let dataset = of_ranks(1);
+    let served = dataset.served(None);
+    served.making(1);
+    std::thread::scope(|scope| {
+        let asked = || *served.0.open.lock().unwrap()[0].1.asked.lock().unwrap();
+        let before = asked();
+        let waiting = scope.spawn(|| served.get("rank/0/all/trace"));
+        while asked() == before {
+            sleep(Duration::from_millis(1));
+        }
+        served.0.open.lock().unwrap().clear();
+        assert_eq!(waiting.join().unwrap(), 200);
+    });
 }
