@@ -687,7 +687,7 @@ fn two_rpd_monitors_do_not_share_a_gpu_in_one_file() {
     let first = rpd_monitor(&dir, &["--sensors", "power:5ms"]).start();
     dir.wait_for_rows("monitor.rpd", "select count(*) from rocpd_monitor", 1);
     let second = ["--append", "--sensors", "vram", "--", "touch", "ran"];
-    let ran = rpd_monitor(&dir, &second).run();
+    let ran = rpd_monitor(&dir, &second).start_beside().finish();
     assert!(ran.expect(1).stderr.contains("another process samples these GPUs into "), "{ran}");
     assert!(!dir.path("ran").exists());
     first.signal(libc::SIGTERM);

@@ -240,6 +240,11 @@ impl<'a> Run<'a> {
         runs.iter().map(|run| run.start_in(turn.take())).collect()
     }
 
+    /// Starts it beside one that the same test has started.
+    pub(crate) fn start_beside(&self) -> Running {
+        self.start_in(None)
+    }
+
     fn start_in(&self, turn: Option<MutexGuard<'static, ()>>) -> Running {
         let mut command = self.command();
         // A group of its own, so that all of it can be killed.
