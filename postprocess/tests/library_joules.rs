@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use regex::Regex;
+use rpd_postprocess::moment::{Moment, TimeRange};
 use rpd_postprocess::region::Region;
 use rpd_postprocess::report::energy::{Energy, EnergyBy};
 use rpd_postprocess::report::libraries::{Configuration, Libraries};
@@ -185,13 +185,15 @@ fn configurations_and_kernels_have_the_same_joules() {
 #[test]
 fn what_is_beside_a_part_has_its_share() {
     let trace = written();
-    let region = Region { kernel: Some(Regex::new("gemm 64").unwrap()), ..Region::default() };
-    let found = trace.libraries(region);
-    has(&found, "rocblas_sgemm", "m=64", 4.5);
-    assert_eq!(found.configurations.iter().filter(|of| of.joules.is_some()).count(), 1);
-    let region = Region { gpus: vec![1], ..Region::default() };
-    let found = trace.libraries(region);
-    assert!(found.has_sensors && found.configurations.iter().all(|of| of.joules.is_none()));
+    // The first product alone, which runs beside the second one.
+    let time = TimeRange { end: Some(Moment::At(250)), ..TimeRange::default() };
+    let found = trace.libraries(Region { time, ..Region::default() });
+    has(&found, "rocblas_sgemm", "m=64", 2.0 + 2.0);
+    assert_eq!((found.configurations.len(), found.unsampled), (1, 0));
+    let time = TimeRange { start: Some(Moment::At(1250)), ..TimeRange::default() };
+    let found = trace.libraries(Region { time, ..Region::default() });
+    assert!(found.has_sensors && found.unsampled == 1);
+    assert_eq!((found.configurations.len(), found.configurations[0].joules), (1, None));
 }
 
 #[test]

@@ -56,10 +56,10 @@ fn joules_are_shown_where_a_sensor_was_read() {
     assert_eq!(joules(0).unwrap().1, format!("{JOULES:.6}"));
     assert_eq!(joules(1).unwrap().1, "");
     // What is beside a part has its share.
-    let part = dir.run(&["libraries", "--json", "--queue", "0", &trace]);
+    let part = dir.run(&["libraries", "--json", "--end", "250", &trace]);
     let part: Value = serde_json::from_str(&part.expect(0).stdout).unwrap();
     assert_eq!(part[0]["joules"], found[0]["joules"], "{part}");
-    assert_eq!(part.as_array().unwrap().iter().filter(|of| of["joules"].is_number()).count(), 1);
+    assert_eq!(part.as_array().unwrap().len(), 1);
 }
 
 #[test]
