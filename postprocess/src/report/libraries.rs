@@ -221,7 +221,7 @@ impl Open {
         self.calls.retain(|(_, end, ..)| *end > time);
     }
 
-    /// Whether a call launched it.
+    /// Gives an operation to the calls that are open; false where there are none.
     fn launch(&mut self, event: &Event, configurations: &mut [Growing]) -> bool {
         self.pass(event.start);
         let duration = event.value.unsigned_abs();
