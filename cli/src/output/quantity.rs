@@ -1,4 +1,4 @@
-//! Times and sizes as a reader wants them: four significant digits of the unit that fits, unit included.
+//! Times and sizes as a reader wants them: four significant digits of the unit that fits, unit included. Joules are in joules, without it.
 
 /// A duration of `ns` nanoseconds: `834 ns`, `6.302 us`, `157.2 ms`, `12.00 s`.
 ///
@@ -21,6 +21,16 @@ pub(crate) fn duration(ns: f64) -> String {
         _ => 0,
     };
     format!("{value:.decimals$} {unit}")
+}
+
+/// Joules with as many digits as say something.
+pub(crate) fn joules(joules: f64) -> String {
+    let digits = match joules.abs() {
+        size if size >= 100.0 => 1,
+        size if size >= 1.0 => 3,
+        _ => 6,
+    };
+    format!("{joules:.digits$}")
 }
 
 /// A size of `bytes` bytes in binary units: `96 KiB`, `1.2 MiB`.

@@ -19,7 +19,7 @@ use crate::output;
 use crate::output::left_out::note_left_out;
 use crate::output::note::note;
 use crate::output::progress::notes;
-use crate::output::quantity::duration;
+use crate::output::quantity::{duration, joules};
 use crate::output::table::{Align, Table};
 
 /// Show how many joules kernels, markers and ranks took
@@ -151,16 +151,6 @@ impl Energy {
         }
         Ok(ExitCode::SUCCESS)
     }
-}
-
-/// Joules with as many digits as say something.
-fn joules(joules: f64) -> String {
-    let digits = match joules.abs() {
-        size if size >= 100.0 => 1,
-        size if size >= 1.0 => 3,
-        _ => 6,
-    };
-    format!("{joules:.digits$}")
 }
 
 fn write_table(rows: &[EnergyRow], by: By, all: f64) -> Result<()> {

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use clap::{Args, ValueHint};
-use rpd_escape::csv_field;
+use rpd_escape::{csv_field, escape};
 use rpd_postprocess::library::log;
 use rpd_postprocess::region::Region;
 use rpd_postprocess::report::libraries::{self, Configuration};
@@ -21,7 +21,7 @@ use crate::output;
 use crate::output::left_out::note_left_out;
 use crate::output::note::note;
 use crate::output::progress::notes;
-use crate::output::quantity::duration;
+use crate::output::quantity::{duration, joules};
 use crate::output::table::{Align, Table};
 
 /// Show calls of GPU libraries by configuration: time, speed, kernels, and the command that runs one again
@@ -35,13 +35,16 @@ Columns:
   CPU            time in them on their threads
   ops            kernels and copies that they launched
   GPU            sum of the durations of these
+  J              their energy above the idle floor, as rpd energy has it; only where the trace has a sensor of energy or power
   GFLOP/s        floating point operations (2mnk of a product of matrices) over that time, 10^9 a second
   GB/s           bytes that must be read and written over that time; for collectives the algorithm bandwidth
   bus GB/s       for collectives: comparable with what the hardware can do, as rccl-tests have it
   configuration  library, function and arguments; below it the kernels chosen, and with --bench the command
 
 Calls that a library makes of another library have rows of their own. Where a call of rocBLAS is inside one of hipBLAS, both rows have the
-operations. ncclGroupEnd launches the operations of a group of collectives; the collectives on one stream share the time of its operations.
+operations. ncclGroupEnd launches the operations of a group of collectives; the collectives on one stream share the time and the J of its operations.
+
+A configuration whose operations ran for less than a step of the sensor has no J.
 
 {REGION_HELP}
 
@@ -99,6 +102,10 @@ impl Libraries {
             let calls = counted(found.impossible, "call is", "calls are");
             note(format_args!("{name}: {calls} left out: impossible times, which rpd check lists"));
         }
+        if found.unsampled > 0 {
+            let left = counted(found.unsampled, "operation is", "operations are");
+            note(format_args!("{name}: {left} left out of J: no sensor of their GPU was read meanwhile"));
+        }
         if self.json {
             output::write_json(&found.configurations)?;
         } else if self.csv {
@@ -108,7 +115,16 @@ impl Libraries {
                 "{name} holds no such calls of libraries; they are recorded with: rpd record --libraries all -- COMMAND"
             ));
         } else {
-            write_table(&found.configurations, self.bench)?;
+            write_table(&found, self.bench)?;
+            // The reason is nearly always the same.
+            if let Some((of, why)) =
+                found.configurations.iter().find_map(|of| of.joules_refused.as_ref().map(|why| (of, why)))
+            {
+                note(format_args!(
+                    "no J of {}: {why}",
+                    escape(&format!("{} {}", called(of), of.configuration))
+                ));
+            }
         }
         Ok(ExitCode::SUCCESS)
     }
@@ -176,38 +192,51 @@ fn rate(rate: Option<f64>) -> String {
     rate.map(|rate| format!("{rate:.3}")).unwrap_or_default()
 }
 
-fn write_table(configurations: &[Configuration], bench: bool) -> Result<()> {
+/// The library and the function.
+fn called(of: &Configuration) -> String {
+    let words = [&*of.library, &of.function].into_iter().filter(|word| !word.is_empty());
+    words.collect::<Vec<_>>().join(" ")
+}
+
+fn write_table(found: &libraries::Libraries, bench: bool) -> Result<()> {
     use Align::{Left, Right};
-    let mut table = Table::new(&[
+    let columns = [
         ("calls", Right),
         ("CPU", Right),
         ("ops", Right),
         ("GPU", Right),
+        ("J", Right),
         ("GFLOP/s", Right),
         ("GB/s", Right),
         ("bus GB/s", Right),
         ("configuration", Left),
-    ])
-    .sparing(&["bus GB/s", "GB/s", "CPU"]);
+    ];
+    let shown: Vec<(&str, Align)> =
+        columns.into_iter().filter(|(name, _)| found.has_sensors || *name != "J").collect();
+    let mut table = Table::new(&shown).sparing(&["bus GB/s", "GB/s", "CPU"]);
     let below = |text: String| {
-        let mut cells = vec![String::new(); 7];
+        let mut cells = vec![String::new(); shown.len() - 1];
         cells.push(text);
         cells
     };
-    for of in configurations {
+    for of in &found.configurations {
         let failed = if of.failed > 0 { format!(" ({} failed)", of.failed) } else { String::new() };
-        let words = [&*of.library, &of.function].into_iter().filter(|word| !word.is_empty());
-        let words = words.collect::<Vec<_>>().join(" ");
-        table.row(vec![
+        let mut cells = vec![
             of.calls.to_string(),
             duration(of.cpu_ns as f64),
             of.operations.to_string(),
             duration(of.gpu_ns as f64),
+        ];
+        if found.has_sensors {
+            cells.push(of.joules.map(joules).unwrap_or_default());
+        }
+        cells.extend([
             rate(of.gflop_per_s),
             rate(of.gb_per_s),
             rate(of.bus_gb_per_s),
-            format!("{words}{failed} {}", of.configuration.replace(" | ", " ")),
+            format!("{}{failed} {}", called(of), of.configuration.replace(" | ", " ")),
         ]);
+        table.row(cells);
         for kernel in &of.kernels {
             table.row(below(format!("  {} x {}", kernel.operations, kernel.name)));
         }
@@ -229,6 +258,7 @@ fn write_csv(configurations: &[Configuration]) -> Result<()> {
             "cpu_ns",
             "operations",
             "gpu_ns",
+            "joules",
             "gflop_per_s",
             "gb_per_s",
             "bus_gb_per_s",
@@ -237,7 +267,8 @@ fn write_csv(configurations: &[Configuration]) -> Result<()> {
         ];
         output::write_csv_record(out, header)?;
         for of in configurations {
-            let rate = |rate: Option<f64>| rate.map(|rate| format!("{rate:.6}")).unwrap_or_default();
+            let number =
+                |number: Option<f64>| number.map(|number| format!("{number:.6}")).unwrap_or_default();
             let kernels: Vec<&str> = of.kernels.iter().map(|kernel| kernel.name.as_str()).collect();
             output::write_csv_record(
                 out,
@@ -250,9 +281,10 @@ fn write_csv(configurations: &[Configuration]) -> Result<()> {
                     of.cpu_ns.to_string(),
                     of.operations.to_string(),
                     of.gpu_ns.to_string(),
-                    rate(of.gflop_per_s),
-                    rate(of.gb_per_s),
-                    rate(of.bus_gb_per_s),
+                    number(of.joules),
+                    number(of.gflop_per_s),
+                    number(of.gb_per_s),
+                    number(of.bus_gb_per_s),
                     csv_field(&kernels.join("; ")).into_owned(),
                     csv_field(of.bench.as_deref().unwrap_or_default()).into_owned(),
                 ],

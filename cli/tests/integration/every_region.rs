@@ -334,6 +334,7 @@ fn answer(dir: &Dir, verb: &[&str], trace: &str, options: &[String]) -> (Option<
     let text = String::from_utf8_lossy(&ran.stdout).replace("part.rpd", "t.rpd");
     let of_whole: &[&str] = match verb[0] {
         "info" => &["file", "size_bytes", "tables", "lost", "launches_without_op"],
+        "libraries" => &["joules"],
         "replacements" => &[
             "candidates",
             "instrumented",
@@ -360,8 +361,8 @@ fn answer(dir: &Dir, verb: &[&str], trace: &str, options: &[String]) -> (Option<
     (ran.status.code(), text)
 }
 
-/// Takes out of an answer what is of the whole trace although a part was asked for: the file, losses, candidates of a kernel cache, and what
-/// ran beside a dispatch and before it. Sessions and GPUs that have nothing are in no part.
+/// Takes out of an answer what is of the whole trace although a part was asked for: the file, losses, candidates of a kernel cache, what
+/// ran beside a dispatch and before it, and joules, which are shared with what ran beside. Sessions and GPUs that have nothing are in no part.
 fn without(shown: &mut Value, of_whole: &[&str]) {
     match shown {
         Value::Object(fields) => {

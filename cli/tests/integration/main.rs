@@ -85,6 +85,7 @@ mod instrumented;
 #[cfg(feature = "parquet")]
 mod jobs;
 mod kineto;
+mod libraries;
 mod long_texts;
 mod manual;
 mod marker_table;

@@ -9,6 +9,7 @@
 //! much it is. A row that ran for less than a step got no energy that means anything, and has none.
 
 mod groups;
+mod of_ops;
 mod sensor;
 mod sweep;
 
@@ -20,11 +21,13 @@ use rpd_schema::Version;
 use rusqlite::Connection;
 use serde::Serialize;
 
-use self::groups::{EnergyGroup, Groups};
+use self::groups::{EnergyGroup, GroupedOp, Groups};
+pub(super) use self::of_ops::OpEnergies;
 pub use self::sensor::PowerSensor;
 use self::sensor::Steps;
 use self::sweep::{EnergySweep, Share};
 use super::gpu_time::LeftOut;
+use crate::pass::sorted::Sorted;
 use crate::region::Selected;
 
 /// What rows are.
@@ -109,37 +112,49 @@ impl Energy {
         by: EnergyBy,
         idle_watts: Option<f64>,
     ) -> Result<Energy> {
-        let mut steps = sensor::steps(trace)?;
-        let Groups { mut groups, ops: (mut first, mut second), left_out } =
-            Groups::of((trace, version), selected, by)?;
-        // What ran in each step has to be known before it can be shared.
-        let mut sweeps = Sweeps::new(&mut steps);
-        while let Some(op) = first.next()? {
-            sweeps.add(op, &mut |_, _| {});
-        }
-        sweeps.finish(&mut |_, _| {});
-        let gpus: Vec<GpuEnergy> =
-            steps.iter_mut().map(|(gpu, steps)| share(*gpu, steps, idle_watts)).collect();
+        let Groups { mut groups, ops, left_out } = Groups::of((trace, version), selected, by)?;
         let mut sums: BTreeMap<i64, Share> = BTreeMap::new();
         let mut unsampled = 0;
-        let mut add = |group: i64, share: Share| {
+        let gpus = share_out(sensor::steps(trace)?, ops, idle_watts, |group, share| {
             unsampled += if group < 0 { 0 } else { share.unread };
             sums.entry(group).or_default().add(&share);
-        };
-        let mut sweeps = Sweeps::new(&mut steps);
-        while let Some(op) = second.next()? {
-            sweeps.add(op, &mut add);
-        }
-        sweeps.finish(&mut add);
+            Ok(())
+        })?;
         for (group, share) in sums {
             if let Some(group) = usize::try_from(group).ok().and_then(|group| groups.get_mut(group)) {
                 group.own = share;
             }
         }
-        // A row may be of several GPUs: it ran for a step of each.
-        let step_ns = gpus.iter().map(|gpu| gpu.step_ns).max().unwrap_or(0);
-        Ok(Energy { rows: rows(groups, step_ns), gpus, left_out, unsampled })
+        Ok(Energy { rows: rows(groups, step_ns(&gpus)), gpus, left_out, unsampled })
     }
+}
+
+/// Shares the energy of each step out among the operations that ran meanwhile, in the order of GPUs and time. `ended` is told the group and
+/// the share of each.
+fn share_out(
+    mut steps: BTreeMap<i64, Steps>,
+    (mut first, mut second): (Sorted<GroupedOp>, Sorted<GroupedOp>),
+    idle_watts: Option<f64>,
+    mut ended: impl FnMut(i64, Share) -> Result<()>,
+) -> Result<Vec<GpuEnergy>> {
+    // What ran in each step has to be known before it can be shared.
+    let mut sweeps = Sweeps::new(&mut steps);
+    while let Some(op) = first.next()? {
+        sweeps.add(op, &mut |_, _| Ok(()))?;
+    }
+    sweeps.finish(&mut |_, _| Ok(()))?;
+    let gpus = steps.iter_mut().map(|(gpu, steps)| share(*gpu, steps, idle_watts)).collect();
+    let mut sweeps = Sweeps::new(&mut steps);
+    while let Some(op) = second.next()? {
+        sweeps.add(op, &mut ended)?;
+    }
+    sweeps.finish(&mut ended)?;
+    Ok(gpus)
+}
+
+/// How long what has joules must have run: a row may be of several GPUs, and ran for a step of each.
+fn step_ns(gpus: &[GpuEnergy]) -> u64 {
+    gpus.iter().map(|gpu| gpu.step_ns).max().unwrap_or(0)
 }
 
 /// Sweeps GPU after GPU.
@@ -153,9 +168,9 @@ impl<'a> Sweeps<'a> {
         Sweeps { steps, current: None }
     }
 
-    fn add(&mut self, op: groups::GroupedOp, ended: &mut impl FnMut(i64, Share)) {
+    fn add(&mut self, op: GroupedOp, ended: &mut impl FnMut(i64, Share) -> Result<()>) -> Result<()> {
         if self.current.as_ref().is_none_or(|(gpu, _)| *gpu != op.gpu) {
-            self.end_gpu(ended);
+            self.end_gpu(ended)?;
             self.current = Some((op.gpu, EnergySweep::new(op.start)));
         }
         match (&mut self.current, self.steps.get_mut(&op.gpu)) {
@@ -164,16 +179,15 @@ impl<'a> Sweeps<'a> {
         }
     }
 
-    fn end_gpu(&mut self, ended: &mut impl FnMut(i64, Share)) {
-        if let Some((gpu, sweep)) = self.current.take()
-            && let Some(steps) = self.steps.get_mut(&gpu)
-        {
-            sweep.finish(&mut steps.steps, ended);
+    fn end_gpu(&mut self, ended: &mut impl FnMut(i64, Share) -> Result<()>) -> Result<()> {
+        match self.current.take().map(|(gpu, sweep)| (self.steps.get_mut(&gpu), sweep)) {
+            Some((Some(steps), sweep)) => sweep.finish(&mut steps.steps, ended),
+            _ => Ok(()),
         }
     }
 
-    fn finish(mut self, ended: &mut impl FnMut(i64, Share)) {
-        self.end_gpu(ended);
+    fn finish(mut self, ended: &mut impl FnMut(i64, Share) -> Result<()>) -> Result<()> {
+        self.end_gpu(ended)
     }
 }
 
@@ -221,7 +235,7 @@ fn rows(mut groups: Vec<EnergyGroup>, step_ns: u64) -> Vec<EnergyRow> {
     for (at, group) in groups.iter().enumerate() {
         children.entry(group.parent).or_default().push(at);
     }
-    let refused = |group: &EnergyGroup| group.all.ns < step_ns.max(1);
+    let refused = |group: &EnergyGroup| is_refused(group.all.ns, step_ns);
     for siblings in children.values_mut() {
         siblings.sort_by(|one, other| {
             let (one, other) = (&groups[*one], &groups[*other]);
@@ -238,7 +252,7 @@ fn rows(mut groups: Vec<EnergyGroup>, step_ns: u64) -> Vec<EnergyRow> {
     wait(&mut waiting, None, 0);
     while let Some((at, depth)) = waiting.pop() {
         let group = &groups[at];
-        let is_refused = refused(group);
+        let refused = refusal(group.all.ns, step_ns);
         wait(&mut waiting, Some(at), depth + 1);
         if group.all.ns == 0 {
             continue;
@@ -249,17 +263,24 @@ fn rows(mut groups: Vec<EnergyGroup>, step_ns: u64) -> Vec<EnergyRow> {
             ranges: group.ranges,
             operations: group.all_operations,
             gpu_ns: group.all.ns,
-            joules: (!is_refused).then_some(group.all.joules),
-            own_joules: (!is_refused).then_some(group.own.joules),
-            measured_percent: (!is_refused && group.all.joules > 0.0)
+            joules: refused.is_none().then_some(group.all.joules),
+            own_joules: refused.is_none().then_some(group.own.joules),
+            measured_percent: (refused.is_none() && group.all.joules > 0.0)
                 .then(|| 100.0 * group.all.measured / group.all.joules),
-            refused: is_refused.then(|| refusal(group.all.ns, step_ns)),
+            refused,
         });
     }
     rows
 }
 
-fn refusal(ns: u64, step_ns: u64) -> String {
+fn is_refused(ns: u64, step_ns: u64) -> bool {
+    ns < step_ns.max(1)
+}
+
+/// Why operations that ran for so long in all have no joules, where they have none.
+pub(super) fn refusal(ns: u64, step_ns: u64) -> Option<String> {
     let time = |ns: u64| format!("{:.3} ms", ns as f64 / 1e6);
-    format!("it ran for {}, which is less than a step of the sensor ({})", time(ns), time(step_ns))
+    is_refused(ns, step_ns).then(|| {
+        format!("it ran for {}, which is less than a step of the sensor ({})", time(ns), time(step_ns))
+    })
 }

@@ -2,7 +2,7 @@
 //!
 //! An operation belongs to a library call if the call that launched it lies inside that call on its thread. Libraries call each other: where
 //! a call of rocBLAS is inside one of hipBLAS, both have the operation. ncclGroupEnd launches the collectives since ncclGroupStart: the
-//! operation belongs to those on its stream, and several on one stream share its time.
+//! operation belongs to those on its stream, and several on one stream share its time, and its energy.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
@@ -14,6 +14,7 @@ use rusqlite::Connection;
 use serde::Serialize;
 
 use super::caused::CausedOps;
+use super::energy::{self, OpEnergies};
 use super::gpu_time::{LeftOut, OpName, OpTexts};
 use super::stream::Streams;
 use crate::check::rule::are_sound;
@@ -34,6 +35,10 @@ pub struct Libraries {
     pub impossible: u64,
     /// Operations that count nowhere.
     pub left_out: LeftOut,
+    /// Whether any GPU's energy or power was read.
+    pub has_sensors: bool,
+    /// Where that is so, operations of library calls that ran while no sensor of their GPU was read: they have no joules.
+    pub unsampled: u64,
 }
 
 /// Calls of one function with equal arguments, but for addresses.
@@ -55,6 +60,10 @@ pub struct Configuration {
     pub operations: u64,
     /// Sum of the durations of these, ns.
     pub gpu_ns: u64,
+    /// Their energy above the idle floor, as [`energy::Energy`] has it; none where no sensor was read, or for less than one of its steps.
+    pub joules: Option<f64>,
+    /// Why there are none although a sensor was read.
+    pub joules_refused: Option<String>,
     /// Time on the GPU of a call that launched something, us on average; none where none did.
     pub gpu_us: Option<f64>,
     /// Floating point operations of a call over its time on the GPU, 10^9 a second; none where it is not known.
@@ -104,7 +113,29 @@ struct Growing {
     launching: u64,
     operations: u64,
     gpu_ns: u64,
+    joules: f64,
+    /// Time of the operations while a sensor was read, ns.
+    sampled_ns: f64,
     kernels: BTreeMap<OpName, (u64, u64)>,
+}
+
+impl Growing {
+    fn new(library: String, function: String, text: String) -> Growing {
+        Growing {
+            library,
+            function,
+            text,
+            calls: 0,
+            failed: 0,
+            cpu_ns: 0,
+            launching: 0,
+            operations: 0,
+            gpu_ns: 0,
+            joules: 0.0,
+            sampled_ns: 0.0,
+            kernels: BTreeMap::new(),
+        }
+    }
 }
 
 /// A library call or a launch; ordered as a stack takes them, thread after thread.
@@ -125,6 +156,18 @@ struct Event {
     stream: u64,
     /// For a call: [`Role`] as a number.
     role: i64,
+    /// For a launch: the operation's energy above the idle floor, as bits.
+    joules: u64,
+    /// For a launch: how long the operation ran while a sensor was read, ns.
+    sampled_ns: u64,
+}
+
+/// A launch, ordered by its operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
+#[repr(C)]
+struct NumberedLaunch {
+    op: i64,
+    launch: Event,
 }
 
 /// Plans of Fourier transforms: their arguments by process and handle, each with the time since which it holds.
@@ -178,14 +221,18 @@ impl Open {
         self.calls.retain(|(_, end, ..)| *end > time);
     }
 
-    fn launch(&mut self, event: &Event, configurations: &mut [Growing]) {
+    /// Gives an operation to the calls that are open; false where there are none.
+    fn launch(&mut self, event: &Event, configurations: &mut [Growing]) -> bool {
         self.pass(event.start);
         let duration = event.value.unsigned_abs();
-        let mut give = |place: usize, ns: u64, first: bool| {
+        let (joules, sampled_ns) = (f64::from_bits(event.joules), event.sampled_ns as f64);
+        let mut give = |place: usize, ns: u64, among: u64, first: bool| {
             let Some(to) = configurations.get_mut(place) else { return };
             to.launching += u64::from(first);
             to.operations += 1;
             to.gpu_ns = to.gpu_ns.saturating_add(ns);
+            to.joules += joules / among as f64;
+            to.sampled_ns += sampled_ns / among as f64;
             let kernel = to.kernels.entry(event.name).or_default();
             *kernel = (kernel.0 + 1, kernel.1.saturating_add(ns));
         };
@@ -193,7 +240,7 @@ impl Open {
             let on_stream =
                 self.pending.iter().filter(|(_, stream, _)| *stream == event.stream).count() as u64;
             if !*ends_group || on_stream == 0 {
-                give(*place, duration, !std::mem::replace(has_launched, true));
+                give(*place, duration, 1, !std::mem::replace(has_launched, true));
                 continue;
             }
             let mut left = (duration, on_stream);
@@ -201,10 +248,11 @@ impl Open {
                 if *stream == event.stream {
                     let share = left.0 / left.1;
                     left = (left.0 - share, left.1 - 1);
-                    give(*place, share, !std::mem::replace(has_launched, true));
+                    give(*place, share, on_stream, !std::mem::replace(has_launched, true));
                 }
             }
         }
+        !self.calls.is_empty()
     }
 }
 
@@ -224,6 +272,9 @@ impl Libraries {
     /// When the trace, or a temporary file, cannot be read.
     pub fn of((trace, version): (&Connection, Version), selected: &Selected) -> Result<Libraries> {
         let mut events = Sorter::new();
+        let mut launches = Sorter::new();
+        let energies = OpEnergies::of(trace, selected)?;
+        let step_ns = energies.as_ref().map(|energies| energies.step_ns);
         let ops = CausedOps::of(trace, selected)?;
         let left_out = ops.left_out;
         let mut streams = Streams::of(trace, version)?;
@@ -233,7 +284,7 @@ impl Libraries {
             let Some((start, _)) = call.times else { return Ok(()) };
             let stream = streams.at(call.id)?.and_then(|stream| address(&stream)).unwrap_or(0);
             let (process, pid, tid) = call.thread;
-            events.push(Event {
+            let launch = Event {
                 thread: [process, pid, tid],
                 start,
                 is_launch: 1,
@@ -243,8 +294,21 @@ impl Libraries {
                 name: op.name,
                 stream,
                 role: 0,
-            })
+                joules: 0,
+                sampled_ns: 0,
+            };
+            match energies {
+                Some(_) => launches.push(NumberedLaunch { op: op.id, launch }),
+                None => events.push(launch),
+            }
         })?;
+        if let Some(mut energies) = energies {
+            let mut launches = launches.sorted()?;
+            while let Some(NumberedLaunch { op, launch }) = launches.next()? {
+                let (joules, sampled_ns) = energies.at(op)?;
+                events.push(Event { joules: joules.to_bits(), sampled_ns, ..launch })?;
+            }
+        }
         let plans = plans(trace, version)?;
         let mut configurations: Vec<Growing> = Vec::new();
         let mut places: HashMap<(String, String, String), usize> = HashMap::new();
@@ -274,18 +338,7 @@ impl Libraries {
             let next = configurations.len();
             let place = *places.entry((library.to_string(), function.clone(), text.clone())).or_insert(next);
             if place == next {
-                configurations.push(Growing {
-                    library: library.to_string(),
-                    function,
-                    text,
-                    calls: 0,
-                    failed: 0,
-                    cpu_ns: 0,
-                    launching: 0,
-                    operations: 0,
-                    gpu_ns: 0,
-                    kernels: BTreeMap::new(),
-                });
+                configurations.push(Growing::new(library.to_string(), function, text));
             }
             configurations[place].failed += u64::from(arguments.text("status").is_some());
             events.push(Event {
@@ -298,23 +351,30 @@ impl Libraries {
                 name: OpName::zeroed(),
                 stream: arguments.address("stream").unwrap_or(0),
                 role,
+                joules: 0,
+                sampled_ns: 0,
             })
         })?;
         let mut events = events.sorted()?;
         let (mut thread, mut open) = (None, Open::default());
+        let mut unsampled = 0;
         while let Some(event) = events.next()? {
             if thread.replace(event.thread) != Some(event.thread) {
                 open = Open::default();
             }
             match event.is_launch {
-                1 => open.launch(&event, &mut configurations),
+                1 => {
+                    let is_of_calls = open.launch(&event, &mut configurations);
+                    let is_unsampled = step_ns.is_some() && event.sampled_ns == 0 && event.value > 0;
+                    unsampled += u64::from(is_of_calls && is_unsampled);
+                }
                 _ => open.begin(&event, &mut configurations),
             }
         }
         let mut texts = OpTexts::of(trace)?;
         let mut configurations: Vec<Configuration> = configurations
             .into_iter()
-            .map(|grown| finished(grown, &mut texts))
+            .map(|grown| finished(grown, step_ns, &mut texts))
             .collect::<rusqlite::Result<_>>()?;
         configurations.sort_by(|one, other| {
             let key = |of: &Configuration| (Reverse(of.gpu_ns), Reverse(of.cpu_ns));
@@ -326,11 +386,16 @@ impl Libraries {
                 ))
             })
         });
-        Ok(Libraries { configurations, impossible, left_out })
+        Ok(Libraries { configurations, impossible, left_out, has_sensors: step_ns.is_some(), unsampled })
     }
 }
 
-fn finished(grown: Growing, texts: &mut OpTexts<'_>) -> rusqlite::Result<Configuration> {
+/// `step_ns`: of the sensors, where any was read.
+fn finished(
+    grown: Growing,
+    step_ns: Option<u64>,
+    texts: &mut OpTexts<'_>,
+) -> rusqlite::Result<Configuration> {
     let arguments = Arguments::of(&grown.text);
     let work = Work::of(&grown.function, &arguments);
     let ns = grown.gpu_ns as f64;
@@ -348,7 +413,12 @@ fn finished(grown: Growing, texts: &mut OpTexts<'_>) -> rusqlite::Result<Configu
         HIPBLASLT if grown.function.is_empty() => Some(grown.text.clone()),
         library => bench::command(library, &grown.function, &arguments),
     };
+    let sampled_ns = grown.sampled_ns.round() as u64;
+    let step_ns = step_ns.filter(|_| sampled_ns > 0);
+    let joules_refused = step_ns.and_then(|step_ns| energy::refusal(sampled_ns, step_ns));
     Ok(Configuration {
+        joules: (step_ns.is_some() && joules_refused.is_none()).then_some(grown.joules),
+        joules_refused,
         gpu_us: (grown.launching > 0).then(|| ns / 1e3 / grown.launching as f64),
         gflop_per_s: work.flop.and_then(rate),
         gb_per_s,
@@ -512,18 +582,7 @@ mod tests {
     use super::*;
 
     fn grown(function: &str) -> Growing {
-        Growing {
-            library: "rccl".into(),
-            function: function.into(),
-            text: String::new(),
-            calls: 0,
-            failed: 0,
-            cpu_ns: 0,
-            launching: 0,
-            operations: 0,
-            gpu_ns: 0,
-            kernels: BTreeMap::new(),
-        }
+        Growing::new("rccl".into(), function.into(), String::new())
     }
 
     fn call((start, end): (i64, i64), value: i64, role: i64, stream: u64) -> Event {

@@ -3,6 +3,8 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
+use anyhow::Result;
+
 use super::groups::GroupedOp;
 use super::sensor::Step;
 
@@ -89,8 +91,16 @@ impl EnergySweep {
     }
 
     /// An operation begins, none before those that have begun. `ended` is told of each that is over: its group and share.
-    pub(super) fn begin(&mut self, steps: &mut [Step], op: &GroupedOp, ended: &mut impl FnMut(i64, Share)) {
-        self.end_until(steps, op.start, ended);
+    ///
+    /// # Errors
+    /// Those of `ended`.
+    pub(super) fn begin(
+        &mut self,
+        steps: &mut [Step],
+        op: &GroupedOp,
+        ended: &mut impl FnMut(i64, Share) -> Result<()>,
+    ) -> Result<()> {
+        self.end_until(steps, op.start, ended)?;
         self.advance(steps, op.start);
         *self.running.entry(op.group).or_default() += 1;
         self.all += 1;
@@ -105,13 +115,27 @@ impl EnergySweep {
             }
         };
         self.ends.push(Reverse((op.end, op.group, place)));
+        Ok(())
     }
 
-    pub(super) fn finish(mut self, steps: &mut [Step], ended: &mut impl FnMut(i64, Share)) {
-        self.end_until(steps, i64::MAX, ended);
+    /// Ends what runs.
+    ///
+    /// # Errors
+    /// Those of `ended`.
+    pub(super) fn finish(
+        mut self,
+        steps: &mut [Step],
+        ended: &mut impl FnMut(i64, Share) -> Result<()>,
+    ) -> Result<()> {
+        self.end_until(steps, i64::MAX, ended)
     }
 
-    fn end_until(&mut self, steps: &mut [Step], time: i64, ended: &mut impl FnMut(i64, Share)) {
+    fn end_until(
+        &mut self,
+        steps: &mut [Step],
+        time: i64,
+        ended: &mut impl FnMut(i64, Share) -> Result<()>,
+    ) -> Result<()> {
         while let Some(&Reverse((end, group, place))) = self.ends.peek()
             && end <= time
         {
@@ -128,8 +152,9 @@ impl EnergySweep {
             let (start, begun) = &self.begun[place];
             let mut share = self.one.since(begun);
             share.unread = u64::from(share.ns == 0 && end > *start);
-            ended(group, share);
+            ended(group, share)?;
         }
+        Ok(())
     }
 
     fn runs(&self) -> RunningOps {
