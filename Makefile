@@ -183,6 +183,7 @@ install:
 	install -s -m 644 $(RELEASE)/roctx/libroctx64.so.4 $(DESTDIR)$(PREFIX)/lib/rpd/libroctx64.so.4
 	for name in $(ROCTX_NAMES); do ln -sf libroctx64.so.4 $(DESTDIR)$(PREFIX)/lib/rpd/$$name; done
 	install -m 644 scripts/tsan.suppressions $(DESTDIR)$(PREFIX)/lib/rpd/tsan.suppressions
+	install -m 644 LICENSE $(wildcard $(RELEASE)/licenses.txt) $(DESTDIR)$(PREFIX)/share/rpd
 	umask 022; $(RELEASE)/rpd manual $(DESTDIR)$(PREFIX)/share
 
 uninstall:

@@ -84,6 +84,8 @@ fn an_installation_works_alone_and_goes_away() {
         "lib/librpd_hip.so",
         "lib/librpd_libraries.so",
         "lib/librpd_tracer.so",
+        "share/rpd/LICENSE",
+        "share/rpd/job_queries/job_top.sql",
         "share/rpd/queries/ktop.sql",
         "share/rpd/queries/topDiff.sql",
         "lib/rpd/libroctx64.so",
