@@ -6,6 +6,7 @@
 use std::fmt::Arguments;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::Arc;
 
 use rpd_postprocess::dataset::check::{Checked, FindingKind, check};
@@ -295,4 +296,24 @@ fn a_file_that_appears_meanwhile_is_left_with_the_usual_advice() {
     // It is what is said when the file is there from the beginning.
     let before = contents.restore(&contents.ranks[0], None, &dataset.out(), &silent()).unwrap_err();
     assert_eq!(format!("{before:#}"), format!("{refused:#}"));
+}
+
+#[test]
+fn a_pipe_in_the_place_of_a_file_is_not_waited_for() {
+    let pipe = |path: &Path| {
+        fs::remove_file(path).unwrap();
+        assert!(Command::new("mkfifo").arg(path).status().unwrap().success());
+    };
+    let dataset = Dataset::new();
+    dataset.add(0, "t.rpd", &[(100, 900)], true);
+    let manifest: Value = serde_json::from_slice(&fs::read(dataset.manifest(0)).unwrap()).unwrap();
+    let file = manifest["files"][0]["path"].as_str().unwrap().to_string();
+    pipe(&dataset.path().join(&file));
+    let (kind, said) = dataset.finding();
+    assert!(kind == FindingKind::Damaged && said.contains("it is no regular file"), "{said}");
+    assert!(dataset.restore().unwrap_err().contains("it is no regular file"));
+    pipe(&dataset.manifest(0));
+    let findings = dataset.checked().findings;
+    let said: Vec<String> = findings.iter().map(|finding| finding.in_words()).collect();
+    assert!(said.iter().any(|said| said.contains("it is no regular file")), "{said:?}");
 }

@@ -68,7 +68,9 @@ pub(crate) fn resolve(name: &OsStr, path: Option<&OsStr>) -> Result<PathBuf, Not
 /// `file`, if the program of its `#!` line or its dynamic loader is there. What cannot be read is left to the kernel.
 fn with_interpreter(file: PathBuf) -> Result<PathBuf, NotRunnable> {
     let head = read_head(&file).unwrap_or_default();
-    let is_missing = |interpreter: &Path| matches!(fs::metadata(interpreter), Err(error) if error.kind() == io::ErrorKind::NotFound);
+    let is_missing = |interpreter: &Path| {
+        fs::metadata(interpreter).is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
+    };
     match first_word(&head).or_else(|| loader(&head)) {
         Some(interpreter) if is_missing(&interpreter) => Err(NotRunnable::NoInterpreter),
         _ => Ok(file),
@@ -116,9 +118,9 @@ fn words(head: &[u8]) -> Option<impl Iterator<Item = &[u8]>> {
     Some(line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()))
 }
 
-/// The dynamic loader that a program names.
+/// The dynamic loader that a program names. Programs of other machines are run by an emulator, which knows where theirs is.
 fn loader(head: &[u8]) -> Option<PathBuf> {
-    let header = Elf::parse_header(head).ok()?;
+    let header = Elf::parse_header(head).ok().filter(is_this_machine)?;
     let loader = program_headers(&header, head)?.into_iter().find(|header| header.p_type == PT_INTERP)?;
     let name = head.get(loader.file_range())?.split(|byte| *byte == 0).next()?;
     Some(OsString::from_vec(name.to_vec()).into())
@@ -230,9 +232,13 @@ mod tests {
         let at = head.windows(name.len()).position(|bytes| bytes == name).unwrap();
         let mut head = head;
         head[at..at + 5].copy_from_slice(b"/none");
-        fs::write(&file, head).unwrap();
+        fs::write(&file, &head).unwrap();
         fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
         assert_eq!(resolve(file.as_os_str(), None), Err(NotRunnable::NoInterpreter));
+        // The machine.
+        head[18] ^= 1;
+        fs::write(&file, &head).unwrap();
+        assert_eq!(resolve(file.as_os_str(), None), Ok(file));
     }
 
     #[test]

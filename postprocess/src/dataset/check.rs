@@ -1,7 +1,7 @@
 //! What is wrong with a dataset: parts that are missing, double or damaged.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
@@ -10,7 +10,7 @@ use serde::Serialize;
 use sha2::{Digest, Sha256};
 
 use super::manifest::{self, Manifest, Manifests, PartFile, files};
-use super::place::{Place, TEMPORARY, shown};
+use super::place::{Place, TEMPORARY, length, shown};
 use super::table::TABLES;
 use super::{hexadecimal, place_of};
 use crate::notes::{SharedNotes, look};
@@ -150,8 +150,8 @@ pub(super) fn wrong(place: &Place, manifest: &Manifest, file: &PartFile) -> Resu
     let trace = text::escape(&manifest.trace);
     let path = file.at(place);
     let found = |kind, what: String| Ok(Some(Finding { kind, place: file.path.clone(), what }));
-    let size = match fs::metadata(&path) {
-        Ok(there) => there.len(),
+    let size = match length(&path) {
+        Ok(size) => size,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             return found(
                 FindingKind::Missing,

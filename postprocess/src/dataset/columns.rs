@@ -1,6 +1,6 @@
 //! Columns of Parquet files of a dataset, read back: some columns of a row group, a few thousand rows at a time.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use parquet::arrow::arrow_reader::{
 use parquet::file::statistics::Statistics;
 
 use super::manifest::PartFile;
-use super::place::{Place, shown};
+use super::place::{Place, length, shown};
 
 /// Rows that are in memory at a time.
 const ROWS: usize = 8192;
@@ -41,8 +41,8 @@ impl Columns {
     /// When it is not there, or not what was written.
     pub(super) fn open(place: &Place, part: &PartFile) -> Result<Columns> {
         let path = part.at(place);
-        let size = match fs::metadata(&path) {
-            Ok(there) => there.len(),
+        let size = match length(&path) {
+            Ok(size) => size,
             Err(error) if error.kind() == io::ErrorKind::NotFound => bail!(
                 "{} is not there: somebody replaces it at this moment, or has removed it; rpd dataset check {} says what to do",
                 shown(&path),

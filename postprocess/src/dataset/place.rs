@@ -206,12 +206,24 @@ fn written(path: &Path, value: &impl Serialize) -> Result<NamedTempFile> {
     write().with_context(|| cannot_write(path))
 }
 
+/// How many bytes a file has.
+///
+/// # Errors
+/// When it cannot be looked at, or is a directory, a pipe or the like, which might never end.
+pub(super) fn length(path: &Path) -> io::Result<u64> {
+    let metadata = fs::metadata(path)?;
+    match metadata.is_file() {
+        true => Ok(metadata.len()),
+        false => Err(io::Error::other("it is no regular file")),
+    }
+}
+
 /// The value in a file; none where there is no file.
 ///
 /// # Errors
 /// When it cannot be read, or is no such value.
 pub(super) fn read<T: DeserializeOwned>(path: &Path) -> Result<Option<T>> {
-    let bytes = match fs::read(path) {
+    let bytes = match length(path).and_then(|_| fs::read(path)) {
         Ok(bytes) => bytes,
         Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
             return Ok(None);
