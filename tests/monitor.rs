@@ -707,3 +707,26 @@ fn rpd_monitor_brings_its_file_to_an_end_when_its_command_has_ended() {
     assert!(ran.expect(3).stderr.contains("monitor.rpd: 1 GPU, 1 sensor, "), "{ran}");
     assert!(!dir.path("monitor.rpd-journal").exists());
 }
+
+#[test]
+fn rpd_monitor_does_not_begin_a_command_behind_a_signal() {
+    let dir = Dir::new();
+    Sysfs::new(&dir);
+    rpd_monitor(&dir, &["--sensors", "power", "--", "true"]).run().expect(0);
+    // The file is another's for a while, which the recorder waits for.
+    let other = rusqlite::Connection::open(dir.path("monitor.rpd")).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let running = rpd_monitor(&dir, &["--append", "--sensors", "power", "--", "touch", "ran"]).start();
+    let has_handler = || {
+        let status = fs::read_to_string(format!("/proc/{}/status", running.pid())).ok()?;
+        let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"))?;
+        let caught = u64::from_str_radix(caught.trim(), 16).unwrap();
+        (caught & 1 << (libc::SIGTERM - 1) != 0).then_some(())
+    };
+    wait_for("a handler of SIGTERM", has_handler);
+    running.signal(libc::SIGTERM);
+    std::thread::sleep(Duration::from_millis(200));
+    drop(other);
+    running.finish().expect_signal(libc::SIGTERM);
+    assert!(!dir.path("ran").exists());
+}

@@ -110,7 +110,7 @@ impl Monitor {
         let destination = Destination::prepare(&file, existing, false)?;
         let ran = self.sample(&recorder, &destination);
         // One more Ctrl-C does not keep the last values out of the file; a third one does.
-        let noted = (noted, note_signals());
+        let noted = (note_signals(), noted);
         recorder.finish()?;
         let ending = match ran {
             Ok(ending) => ending,
@@ -140,6 +140,10 @@ impl Monitor {
         if self.command.is_empty() {
             self.wait();
             return Ok(Ending::Exited(0));
+        }
+        // The command is not begun for somebody who has changed their mind.
+        if let Some(signal) = Interruption::signal() {
+            return Ok(Ending::Killed(signal));
         }
         launch::run(&self.command, &[], |_| Ok(())).map(|ended| ended.ending)
     }

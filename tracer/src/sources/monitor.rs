@@ -30,7 +30,6 @@ use rpd_transport::source::{GpuFacts, Source};
 use rpd_transport::{log, thread, writer};
 
 use crate::guard::guard;
-use crate::process::finish;
 use device::SampledGpu;
 use sampler::Sampler;
 
@@ -42,6 +41,8 @@ const PATIENCE: Duration = Duration::from_millis(100);
 
 /// How long the first values of sensors are waited for, and between two looks whether they are there.
 const FIRST_VALUES: Duration = Duration::from_secs(1);
+/// How long others may have the file then.
+const FILE_PATIENCE: Duration = Duration::from_secs(10);
 const GLANCE: Duration = Duration::from_millis(1);
 
 static SAMPLER: AtomicPtr<Sampler> = AtomicPtr::new(std::ptr::null_mut());
@@ -72,14 +73,14 @@ pub extern "C-unwind" fn rpdmonitor() -> u32 {
             return 0;
         }
         // Only a file says whether another process was first.
-        recorder.requests.open(recorder, finish::FLUSH_DEADLINE);
+        recorder.requests.open(recorder, FILE_PATIENCE);
         IS_MONITOR.store(true, Ordering::Relaxed);
         let has_begun = || sampler().is_some_and(Sampler::has_sampled) || !recorder.switch.is_on();
         let deadline = Instant::now() + FIRST_VALUES;
         while !has_begun() && Instant::now() < deadline {
             std::thread::park_timeout(GLANCE);
         }
-        finish::flush(recorder);
+        recorder.requests.flush(FILE_PATIENCE);
         let are_anothers = |gpu: &u32| recorder.sensors.are_anothers(*gpu);
         let (anothers, own): (Vec<u32>, Vec<u32>) = gpus.into_iter().partition(are_anothers);
         for gpu in anothers.iter().filter(|_| !own.is_empty()) {
