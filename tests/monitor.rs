@@ -580,7 +580,10 @@ fn rpd_monitor_ends_by_a_signal_or_after_a_time() {
         let running = rpd_monitor(&dir, arguments).start();
         if arguments.len() == 2 {
             dir.wait_for_rows("monitor.rpd", "select count(*) from rocpd_monitor", 1);
-            running.signal(libc::SIGINT);
+            // As `timeout` does.
+            running.signal(libc::SIGTERM);
+            std::thread::sleep(Duration::from_millis(1));
+            running.signal(libc::SIGTERM);
         }
         let ran = running.finish();
         ran.expect(0);
@@ -729,4 +732,33 @@ fn rpd_monitor_does_not_begin_a_command_behind_a_signal() {
     drop(other);
     running.finish().expect_signal(libc::SIGTERM);
     assert!(!dir.path("ran").exists());
+}
+
+#[test]
+fn a_recording_without_a_row_is_one() {
+    let dir = Dir::new();
+    Sysfs::new(&dir);
+    // Its only row comes at its end.
+    let first = rpd_monitor(&dir, &["--sensors", "power:60s"]).start();
+    dir.wait_for_rows(
+        "monitor.rpd",
+        "select count(*) from rocpd_metadata where tag like 'session::%::pid'",
+        1,
+    );
+    for (options, why) in [
+        (&[][..], "monitor.rpd already holds a recording: "),
+        (&["--force"], "monitor.rpd is being recorded into by process "),
+    ] {
+        let refused = rpd_monitor(&dir, &[options, &["--sensors", "power", "--", "touch", "ran"]].concat());
+        let ran = refused.start_beside().finish();
+        assert!(ran.expect(1).stderr.contains(why), "{ran}");
+        assert!(!dir.path("ran").exists());
+    }
+    assert_eq!(dir.trace("monitor.rpd").session_count(), 1);
+    let forced = rpd_monitor(&dir, &["--force", "--force", "--sensors", "power", "--", "touch", "ran"]);
+    forced.start_beside().finish().expect(0);
+    assert_eq!(values(&rows(&dir.trace("monitor.rpd"), "power")), ["237"]);
+    assert!(dir.path("ran").exists());
+    first.signal(libc::SIGTERM);
+    first.finish();
 }

@@ -317,3 +317,18 @@ fn a_pipe_in_the_place_of_a_file_is_not_waited_for() {
     let said: Vec<String> = findings.iter().map(|finding| finding.in_words()).collect();
     assert!(said.iter().any(|said| said.contains("it is no regular file")), "{said:?}");
 }
+
+#[test]
+fn a_manifest_of_another_place_is_damaged() {
+    for (key, value) in
+        [("rank", json!(1)), ("node", json!("other")), ("job", json!("8")), ("part", json!(""))]
+    {
+        let dataset = Dataset::new();
+        dataset.add(0, "t.rpd", &[(100, 900)], true);
+        dataset.change(0, |manifest| manifest[key] = value.clone());
+        let findings = dataset.checked().findings;
+        let is_damage = |said: &str| said.contains("are not those of its place");
+        assert!(findings.iter().any(|finding| is_damage(&finding.in_words())), "{key}: {findings:?}");
+        assert!(Contents::open(&dataset.path()).unwrap().ranks.is_empty(), "{key}");
+    }
+}

@@ -171,7 +171,8 @@ impl Fate {
             Err(error) if *error.kind() == ErrorKind::NotFound => (false, true),
             Err(error) if *error.kind() == ErrorKind::Empty => (false, false),
             Err(error) => return Err(error).with_context(|| format!("cannot record into {name}")),
-            Ok(Version::V2) if existing == Existing::Append || !trace::has_data(&path)? => (false, false),
+            Ok(Version::V2) if existing == Existing::Append => (false, false),
+            Ok(Version::V2) if !trace::has_data(&path)? && recorded_by(&path).is_none() => (false, false),
             Ok(_) if existing == Existing::Replace => match recorded_by(&path) {
                 None => (true, true),
                 Some(RecordedBy::Process(process)) => bail!(

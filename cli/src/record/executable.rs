@@ -65,15 +65,29 @@ pub(crate) fn resolve(name: &OsStr, path: Option<&OsStr>) -> Result<PathBuf, Not
     Err(why)
 }
 
-/// `file`, if the program of its `#!` line or its dynamic loader is there. What cannot be read is left to the kernel.
+/// `file`, if what the kernel runs it with is there: the programs of `#!` lines, one after the other, and a dynamic loader. What cannot be read
+/// is left to the kernel.
 fn with_interpreter(file: PathBuf) -> Result<PathBuf, NotRunnable> {
-    let head = read_head(&file).unwrap_or_default();
-    let is_missing = |interpreter: &Path| {
-        fs::metadata(interpreter).is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
-    };
-    match first_word(&head).or_else(|| loader(&head)) {
-        Some(interpreter) if is_missing(&interpreter) => Err(NotRunnable::NoInterpreter),
-        _ => Ok(file),
+    let mut program = file.clone();
+    // The kernel follows one line more.
+    for _ in 0..=INTERPRETERS {
+        let head = read_head(&program).unwrap_or_default();
+        let Some(interpreter) = first_word(&head) else {
+            let is_there = loader(&head).is_none_or(|loader| find(&loader).is_ok());
+            return if is_there { Ok(file) } else { Err(NotRunnable::NoInterpreter) };
+        };
+        find(&interpreter)?;
+        program = interpreter;
+    }
+    Err(NotRunnable::Denied)
+}
+
+/// Whether what a program names may be executed.
+fn find(interpreter: &Path) -> Result<(), NotRunnable> {
+    match fs::metadata(interpreter) {
+        Ok(metadata) if may_execute(&metadata) => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Err(NotRunnable::NoInterpreter),
+        _ => Err(NotRunnable::Denied),
     }
 }
 
@@ -112,10 +126,10 @@ fn first_word(head: &[u8]) -> Option<PathBuf> {
     words(head)?.next().map(|word| OsString::from_vec(word.to_vec()).into())
 }
 
-/// What stands in a script's `#!` line.
+/// What stands in a script's `#!` line, for the kernel: the end of a line of Windows is a part of its last word.
 fn words(head: &[u8]) -> Option<impl Iterator<Item = &[u8]>> {
     let line = head.strip_prefix(b"#!")?.split(|byte| *byte == b'\n').next()?;
-    Some(line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()))
+    Some(line.split(|byte| b" \t".contains(byte)).filter(|word| !word.is_empty()))
 }
 
 /// The dynamic loader that a program names. Programs of other machines are run by an emulator, which knows where theirs is.
@@ -208,8 +222,23 @@ mod tests {
         assert!(resolve(OsStr::new("sh"), None).is_ok());
         fs::write(second.join("tool"), "#! /no/such/interpreter -x\n").unwrap();
         assert_eq!(found(), Err(NotRunnable::NoInterpreter));
-        fs::write(second.join("tool"), "#!/bin/sh\n").unwrap();
-        assert_eq!(found(), Ok(second.join("tool")));
+        let tool = second.join("tool");
+        let script = |text: &str| fs::write(&tool, text).unwrap();
+        script("#!/bin/sh\r\n");
+        assert_eq!(found(), Err(NotRunnable::NoInterpreter));
+        script("#!/etc/passwd\n");
+        assert_eq!(found(), Err(NotRunnable::Denied));
+        // Through another script.
+        fs::write(first.join("tool"), "#!/no/such/interpreter\n").unwrap();
+        fs::set_permissions(first.join("tool"), fs::Permissions::from_mode(0o755)).unwrap();
+        let through = format!("#!{}\n", first.join("tool").display());
+        script(&through);
+        let resolved = || resolve(tool.as_os_str(), None);
+        assert_eq!(resolved(), Err(NotRunnable::NoInterpreter));
+        fs::write(first.join("tool"), format!("#!{}\n", tool.display())).unwrap();
+        assert_eq!(resolved(), Err(NotRunnable::Denied));
+        fs::write(first.join("tool"), "#!/bin/sh\n").unwrap();
+        assert_eq!(resolved(), Ok(tool.clone()));
     }
 
     #[test]

@@ -70,6 +70,9 @@ pub(crate) struct Monitor {
 /// How often it is looked whether Ctrl-C came.
 const LOOK: Duration = Duration::from_millis(50);
 
+/// One more Ctrl-C does not keep the last values out of the file.
+const SIGNALS: u32 = 2;
+
 impl Monitor {
     /// See [`Monitor`]. Does not return if a signal ended the command: rpd ends by the same one.
     ///
@@ -106,11 +109,9 @@ impl Monitor {
             return Err(self.too_few(count));
         }
         // From here on there is a file to be brought to its end.
-        let noted = note_signals()?;
+        let noted = Interruption::note_some(SIGNALS).context("cannot install signal handlers")?;
         let destination = Destination::prepare(&file, existing, false)?;
         let ran = self.sample(&recorder, &destination);
-        // One more Ctrl-C does not keep the last values out of the file; a third one does.
-        let noted = (note_signals(), noted);
         recorder.finish()?;
         let ending = match ran {
             Ok(ending) => ending,
@@ -195,10 +196,6 @@ impl Monitor {
             thread::sleep(LOOK);
         }
     }
-}
-
-fn note_signals() -> Result<Interruption> {
-    Interruption::note().context("cannot install signal handlers")
 }
 
 /// The number of a GPU.

@@ -177,8 +177,15 @@ impl Manifests {
                 None => owners.extend(files.into_iter().map(|file| (file, at))),
             }
         }
-        for ((_, manifest), is_left) in all.into_iter().zip(is_left) {
-            if is_left { found.left.push(manifest) } else { found.read.push(manifest) }
+        for ((path, manifest), is_left) in all.into_iter().zip(is_left) {
+            if is_left {
+                found.left.push(manifest);
+            } else if path == manifest.path(place) {
+                found.read.push(manifest);
+            } else {
+                let what = "is damaged (the job, node, rank or part in it are not those of its place)";
+                found.findings.push(unusable(place, &path, what));
+            }
         }
         Ok(found)
     }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use anyhow::Result;
 use rpd_schema::session_fact;
 use rusqlite::Connection;
+use rusqlite::types::ValueRef;
 use serde::Serialize;
 
 use super::sweep::RunningOps;
@@ -111,13 +112,14 @@ pub(super) fn steps(trace: &Connection) -> Result<BTreeMap<i64, Steps>> {
 /// Possible ones of each GPU, in the order of time; one that begins while another holds is left out.
 fn readings(trace: &Connection, sensor: &str) -> Result<BTreeMap<i64, Vec<Reading>>> {
     let mut rows = trace.prepare(
-        "SELECT deviceId, start, \"end\", CAST(value AS REAL) FROM rocpd_monitor WHERE deviceType = 'gpu' AND monitorType = ?1 \
+        "SELECT deviceId, start, \"end\", value FROM rocpd_monitor WHERE deviceType = 'gpu' AND monitorType = ?1 \
          AND typeof(deviceId) = 'integer' AND typeof(start) = 'integer' AND typeof(\"end\") = 'integer' ORDER BY deviceId, start, \"end\"",
     )?;
     let mut rows = rows.query([sensor])?;
     let mut found: BTreeMap<i64, Vec<Reading>> = BTreeMap::new();
     while let Some(row) = rows.next()? {
-        let reading = Reading { start: row.get(1)?, end: row.get(2)?, value: row.get(3)? };
+        let Some(value) = number(row.get_ref(3)?) else { continue };
+        let reading = Reading { start: row.get(1)?, end: row.get(2)?, value };
         let of_gpu = found.entry(row.get(0)?).or_default();
         let is_possible = are_sound((reading.start, reading.end))
             && reading.start < reading.end
@@ -128,6 +130,16 @@ fn readings(trace: &Connection, sensor: &str) -> Result<BTreeMap<i64, Vec<Readin
         }
     }
     Ok(found)
+}
+
+/// A value, which the format has as text; none where it is no number.
+fn number(value: ValueRef<'_>) -> Option<f64> {
+    match value {
+        ValueRef::Integer(value) => Some(value as f64),
+        ValueRef::Real(value) => Some(value),
+        ValueRef::Text(text) => std::str::from_utf8(text).ok()?.trim().parse().ok(),
+        ValueRef::Null | ValueRef::Blob(_) => None,
+    }
 }
 
 /// From one change of the counter to the next, where it was read all the time between them and did not go back.
@@ -156,6 +168,18 @@ fn of_power(reading: &Reading) -> Step {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_no_number_is_no_reading() {
+        let read = |text: &str| number(ValueRef::Text(text.as_bytes()));
+        assert_eq!(
+            (read("237.5"), read(" 0 "), number(ValueRef::Integer(7))),
+            (Some(237.5), Some(0.0), Some(7.0))
+        );
+        for text in ["", "abc", "12abc", "0x10", "300,5"] {
+            assert_eq!(read(text), None, "{text}");
+        }
+    }
 
     /// Times in milliseconds.
     fn counter(readings: &[(i64, i64, f64)]) -> Vec<(i64, i64, f64)> {
