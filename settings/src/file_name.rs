@@ -123,7 +123,7 @@ pub fn host() -> String {
 /// `text` as the name of a trace to be written.
 ///
 /// # Errors
-/// When it is `-`, which elsewhere is the standard output.
+/// When it is `-`, which elsewhere is the standard output, or can only be a directory's name.
 pub fn of_output(text: &OsStr) -> Result<PathBuf, String> {
     match text.as_bytes() {
         b"-" => {
@@ -131,6 +131,7 @@ pub fn of_output(text: &OsStr) -> Result<PathBuf, String> {
                 .into())
         }
         b"" => Err("the name of a file is missing".into()),
+        [.., b'/'] => Err("that is the name of a directory; name a file in it".into()),
         _ => Ok(PathBuf::from(text)),
     }
 }
@@ -187,6 +188,7 @@ mod tests {
     fn the_standard_output_is_no_trace() {
         assert!(of_output(OsStr::new("-")).unwrap_err().contains("pipe"));
         assert!(of_output(OsStr::new("")).is_err());
+        assert!(of_output(OsStr::new("traces/")).unwrap_err().contains("directory"));
         assert_eq!(of_output(OsStr::new("./-")), Ok(PathBuf::from("./-")));
     }
 }

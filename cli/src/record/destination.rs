@@ -10,6 +10,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
+use rpd_postprocess::check::liveness::{self, SessionState};
 use rpd_postprocess::check::{RecordedBy, recorded_by};
 use rpd_postprocess::{text, trace};
 use rpd_schema::{ErrorKind, Version};
@@ -172,7 +173,7 @@ impl Fate {
             Err(error) if *error.kind() == ErrorKind::Empty => (false, false),
             Err(error) => return Err(error).with_context(|| format!("cannot record into {name}")),
             Ok(Version::V2) if existing == Existing::Append => (false, false),
-            Ok(Version::V2) if !trace::has_data(&path)? && recorded_by(&path).is_none() => (false, false),
+            Ok(Version::V2) if !trace::has_data(&path)? && !has_begun(&path)? => (false, false),
             Ok(_) if existing == Existing::Replace => match recorded_by(&path) {
                 None => (true, true),
                 Some(RecordedBy::Process(process)) => bail!(
@@ -197,6 +198,13 @@ impl Fate {
         };
         Ok(Fate { path, is_replaced, is_created })
     }
+}
+
+/// Whether a process is recording into a trace, which may have no row yet.
+fn has_begun(path: &Path) -> Result<bool> {
+    let (trace, _) = rpd_schema::open_read(path)?;
+    let sessions = rpd_schema::sessions(&trace).with_context(|| format!("cannot read {}", path.display()))?;
+    Ok(sessions.iter().any(|session| liveness::state(session) == SessionState::Running))
 }
 
 impl Trace {
