@@ -16,8 +16,8 @@ use crate::output;
 use crate::output::note::note;
 use crate::output::progress::notes;
 
-/// Findings that are told beside a trace.
-const MOST_TOLD: usize = 5;
+/// Findings that are noted beside a trace.
+const MOST_NOTED: usize = 5;
 
 /// Put traces of jobs into Parquet files by job, node and rank, for DuckDB, Spark, pyarrow
 ///
@@ -232,13 +232,13 @@ impl Extract {
 
     /// Says which manifests are left out, and what is there twice.
     fn tell(&self, contents: &Contents) {
-        let is_told =
+        let is_noted =
             |finding: &&Finding| [FindingKind::Damaged, FindingKind::Double].contains(&finding.kind);
-        let told: Vec<&Finding> = contents.findings.iter().filter(is_told).collect();
-        for finding in told.iter().take(MOST_TOLD) {
+        let noted: Vec<&Finding> = contents.findings.iter().filter(is_noted).collect();
+        for finding in noted.iter().take(MOST_NOTED) {
             note(format_args!("{}: {}", shown(&self.directory), finding.in_words()));
         }
-        if let Some(more) = told.len().checked_sub(MOST_TOLD).filter(|more| *more > 0) {
+        if let Some(more) = noted.len().checked_sub(MOST_NOTED).filter(|more| *more > 0) {
             let more = counted(more as u64, "more finding", "more findings");
             note(format_args!(
                 "{}: {more}: rpd dataset check {}",

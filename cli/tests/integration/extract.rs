@@ -280,7 +280,7 @@ fn what_is_wrong_with_manifests_is_said() {
 }
 
 #[test]
-fn of_many_who_write_one_trace_one_does_and_the_others_are_told() {
+fn of_many_who_write_one_trace_one_does_and_the_others_hear_it() {
     let dir = Dir::new();
     let trace = ranked(&dir, "t.rpd", 8, 200, [0, 1]);
     dir.run(&["dataset", "d", &trace]).expect(0);

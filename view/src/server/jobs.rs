@@ -104,7 +104,7 @@ pub(super) struct OpenRank {
     pub(super) asked: Mutex<Instant>,
 }
 
-/// What becomes of the wish to see a rank.
+/// What becomes of a request to see a rank.
 enum Opening {
     /// It is open, or is being opened.
     Open(Arc<OpenRank>),
