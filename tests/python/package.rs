@@ -24,7 +24,7 @@ fn install(dir: &Dir) -> PathBuf {
     fs::create_dir(&repository).unwrap();
     // Building a package writes into its sources.
     tool("cp", &["-r".as_ref(), sources().as_os_str(), repository.as_os_str()]);
-    for part in ["Cargo.toml", "Makefile", "include", "scripts", "sql"] {
+    for part in ["Cargo.toml", "LICENSE", "Makefile", "include", "scripts", "sql"] {
         symlink(root().join(part), repository.join(part)).unwrap();
     }
     fs::create_dir(repository.join("target")).unwrap();
