@@ -16,6 +16,7 @@ use rpd_postprocess::dataset::{AddOptions, add};
 use rpd_postprocess::notes::{Notes, SharedNotes};
 use rusqlite::Connection;
 use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
 use tempfile::TempDir;
 
 /// ns since 1970 less those of the host's clock.
@@ -331,4 +332,33 @@ fn a_manifest_of_another_place_is_damaged() {
         assert!(findings.iter().any(|finding| is_damage(&finding.in_words())), "{key}: {findings:?}");
         assert!(Contents::open(&dataset.path()).unwrap().ranks.is_empty(), "{key}");
     }
+}
+
+/// The manifest has the checksums of the damaged files, so that only what decodes them can notice.
+#[test]
+fn a_file_that_is_damaged_inside_is_an_error() {
+    let dataset = Dataset::new();
+    dataset.add(0, "t.rpd", &[(100, 900)], true);
+    let manifest: Value = serde_json::from_slice(&fs::read(dataset.manifest(0)).unwrap()).unwrap();
+    let files = manifest["files"].as_array().unwrap();
+    let mut errors = 0;
+    for (number, file) in files.iter().enumerate() {
+        let path = dataset.path().join(file["path"].as_str().unwrap());
+        let whole = fs::read(&path).unwrap();
+        for at in 0..whole.len() {
+            let mut damaged = whole.clone();
+            damaged[at] ^= 0xff;
+            let digest: String = Sha256::digest(&damaged).iter().map(|byte| format!("{byte:02x}")).collect();
+            fs::write(&path, &damaged).unwrap();
+            dataset.change(0, |manifest| manifest["files"][number]["sha256"] = json!(digest));
+            match dataset.restore() {
+                Ok(_) => fs::remove_file(dataset.out()).unwrap(),
+                Err(_) => errors += 1,
+            }
+        }
+        fs::write(&path, &whole).unwrap();
+        dataset.change(0, |manifest| manifest["files"][number]["sha256"] = file["sha256"].clone());
+    }
+    assert!(errors > 0);
+    dataset.restore().unwrap();
 }

@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -34,6 +35,16 @@ pub(super) fn damaged(place: &Place, path: &Path) -> String {
     format!("{} is damaged: rpd dataset check {} says what to do", shown(path), place.in_shell())
 }
 
+/// What the decoders of Parquet make of a file. They panic over some that are damaged inside.
+fn decoded<T>(damaged: &Arc<str>, decode: impl FnOnce() -> Result<T>) -> Result<T> {
+    match catch_unwind(AssertUnwindSafe(decode)) {
+        Ok(decoded) => decoded.with_context(|| Arc::clone(damaged)),
+        Err(_) => {
+            bail!("{damaged}; where it finds nothing, add the file's trace again with --append --force")
+        }
+    }
+}
+
 impl Columns {
     /// Opens a file of a manifest.
     ///
@@ -55,8 +66,8 @@ impl Columns {
             bail!("{damaged} (it has {size} bytes in place of {})", part.bytes);
         }
         let file = File::open(&path).with_context(|| format!("cannot read {}", shown(&path)))?;
-        let metadata = ArrowReaderMetadata::load(&file, ArrowReaderOptions::new());
-        let metadata = metadata.with_context(|| Arc::clone(&damaged))?;
+        let metadata =
+            decoded(&damaged, || Ok(ArrowReaderMetadata::load(&file, ArrowReaderOptions::new())?))?;
         let rows = metadata.metadata().file_metadata().num_rows();
         if u64::try_from(rows).ok() != Some(part.rows) {
             bail!("{damaged} (it has {rows} rows in place of {})", part.rows);
@@ -85,10 +96,11 @@ impl Columns {
     /// When it has no such columns, or cannot be read.
     pub(super) fn group(&self, group: usize, columns: &'static [&'static str]) -> Result<Batches> {
         let file = self.file.try_clone()?;
-        let reader = ParquetRecordBatchReaderBuilder::new_with_metadata(file, self.metadata.clone());
-        let mask = ProjectionMask::columns(reader.parquet_schema(), columns.iter().copied());
-        let reader = reader.with_projection(mask).with_row_groups(vec![group]).with_batch_size(ROWS);
-        let reader = reader.build().with_context(|| Arc::clone(&self.damaged))?;
+        let reader = decoded(&self.damaged, || {
+            let reader = ParquetRecordBatchReaderBuilder::new_with_metadata(file, self.metadata.clone());
+            let mask = ProjectionMask::columns(reader.parquet_schema(), columns.iter().copied());
+            Ok(reader.with_projection(mask).with_row_groups(vec![group]).with_batch_size(ROWS).build()?)
+        })?;
         Ok(Batches { damaged: Arc::clone(&self.damaged), columns, reader })
     }
 }
@@ -106,8 +118,8 @@ impl Batches {
     /// # Errors
     /// When they cannot be read.
     pub(super) fn next(&mut self) -> Result<Option<Batch>> {
-        let Some(batch) = self.reader.next() else { return Ok(None) };
-        let batch: RecordBatch = batch.with_context(|| Arc::clone(&self.damaged))?;
+        let batch = decoded(&self.damaged, || Ok(self.reader.next().transpose()?))?;
+        let Some(batch): Option<RecordBatch> = batch else { return Ok(None) };
         let columns = self.columns.iter().map(|name| batch.column_by_name(name).cloned());
         let columns: Option<Vec<ArrayRef>> = columns.collect();
         let columns = columns.with_context(|| Arc::clone(&self.damaged))?;
