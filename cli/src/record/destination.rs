@@ -32,6 +32,18 @@ pub(crate) enum Existing {
     Take,
 }
 
+impl Existing {
+    /// What `--append`, and `--force` given so many times, ask for.
+    pub(crate) fn of(append: bool, force: u8) -> Existing {
+        match (append, force) {
+            (true, _) => Existing::Append,
+            (false, 0) => Existing::Refuse,
+            (false, 1) => Existing::Replace,
+            (false, _) => Existing::Take,
+        }
+    }
+}
+
 /// What is recorded into.
 #[derive(Debug)]
 pub(crate) enum Destination {
@@ -132,7 +144,7 @@ pub(crate) fn absolute(written: &Path) -> Result<OsString> {
 }
 
 /// Percent signs doubled, because the recorder expands `%p` and the like.
-fn escaped(path: &[u8]) -> Vec<u8> {
+pub(crate) fn escaped(path: &[u8]) -> Vec<u8> {
     path.iter().flat_map(|byte| std::iter::repeat_n(*byte, if *byte == b'%' { 2 } else { 1 })).collect()
 }
 

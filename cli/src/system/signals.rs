@@ -19,8 +19,8 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 const FORWARDED: [i32; 6] =
     [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT, libc::SIGUSR1, libc::SIGUSR2];
 
-/// Signals that rpd ignores, whatever its caller does: Rust's start does it with the first, and with the second a limit on the size of files
-/// is an error of the write that meets it and not the end of rpd.
+/// Signals that rpd ignores, whatever its caller does. Rust's start ignores SIGPIPE. rpd ignores SIGXFSZ, so that a limit on the size of
+/// files is an error of the write that meets it, and not the end of rpd.
 const CHANGED: [i32; 2] = [libc::SIGPIPE, libc::SIGXFSZ];
 
 /// Which of [`CHANGED`] the caller ignores, a bit each.

@@ -32,8 +32,8 @@ use crate::verb::record::not_runnable;
 #[command(
     override_usage = "rpd monitor [OPTIONS] [--] [COMMAND [ARGUMENT]...]",
     after_help = "\
-Exit status: the command's, 127 if it was not found, 126 if it cannot be executed; without a command 0. 1 if nothing can be sampled, in which
-case the command was not run.
+Exit status: the command's, 127 if it was not found, 126 if it cannot be executed; without a command 0. 1 if there is no GPU to sample, or
+another process samples them into FILE: the command was not run then. Without a command also 1 if no sensor had a value.
 
 Example:
   rpd monitor -o node.rpd --sensors power,energy:100ms -- ./train"
@@ -93,16 +93,13 @@ impl Monitor {
         {
             return Ok(not_runnable(name, why).repeat());
         }
-        let existing = match (self.append, self.force) {
-            (true, _) => Existing::Append,
-            (false, 0) => Existing::Refuse,
-            (false, 1) => Existing::Replace,
-            (false, _) => Existing::Take,
-        };
+        let existing = Existing::of(self.append, self.force);
         if let Some(missing) = file_name::missing_values(&self.output) {
             note(text::escape(&missing));
         }
-        let file = literal(&file_name::of_process(&self.output));
+        let name_of_file = file_name::of_process(&self.output);
+        let file: PathBuf =
+            OsString::from_vec(destination::escaped(name_of_file.as_os_str().as_bytes())).into();
         let recorder = OwnRecorder::load(&library, &self.variables(destination::absolute(&file)?))?;
         let count = recorder.gpus()? as usize;
         if count == 0 || count < self.gpu.len() {
@@ -125,7 +122,7 @@ impl Monitor {
             }
         };
         let counts = destination.trace().map(|trace| counts(trace.path(), trace.first_session()));
-        let is_empty = counts.is_some_and(|counts| say(&file_name::of_process(&self.output), counts));
+        let is_empty = counts.is_some_and(|counts| say(&name_of_file, counts));
         drop(noted);
         Ok(match ending {
             Ending::Exited(0) if is_empty && name.is_none() => ExitCode::FAILURE,
@@ -217,7 +214,7 @@ fn not_sampled(destination: &Destination) -> anyhow::Error {
             "another process samples these GPUs into {}: -o FILE records into another file",
             text::escape(&file)
         ),
-        _ => anyhow!("the recorder cannot record here: RPDT_LOG=1 has it say why"),
+        _ => anyhow!("the recorder cannot record here: RPDT_LOG=1 makes it say why"),
     }
 }
 
@@ -270,11 +267,4 @@ fn counts(path: &Path, first_session: u32) -> Result<Counts> {
         let lost = session.lost().values().fold(0, |sum: u64, count| sum.saturating_add(*count));
         Ok(Counts { gpus: count(0)?, sensors: count(1)?, rows: count(2)?, lost, cpu })
     })?)
-}
-
-/// The name in which nothing stands for anything.
-fn literal(path: &Path) -> PathBuf {
-    let bytes = path.as_os_str().as_bytes().iter();
-    let doubled = bytes.flat_map(|byte| std::iter::repeat_n(*byte, if *byte == b'%' { 2 } else { 1 }));
-    OsString::from_vec(doubled.collect()).into()
 }

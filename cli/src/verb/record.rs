@@ -239,12 +239,7 @@ pub(super) enum Timing {
 impl Record {
     /// What may happen to recordings that the file already holds.
     fn existing(&self) -> Existing {
-        match (self.append, self.force) {
-            (true, _) => Existing::Append,
-            (false, 0) => Existing::Refuse,
-            (false, 1) => Existing::Replace,
-            (false, _) => Existing::Take,
-        }
+        Existing::of(self.append, self.force)
     }
 }
 
@@ -541,7 +536,8 @@ pub(super) fn not_runnable(name: &OsStr, why: NotRunnable) -> Ending {
         }
         NotRunnable::NoInterpreter => {
             note(format_args!(
-                "cannot run {name}: the interpreter that it names, in its #! line or for its libraries, is not there"
+                "cannot run {name}: the interpreter that it names is not there (the program of its #! line, which a line end of Windows \
+                 changes, or its dynamic loader)"
             ));
             Ending::Exited(127)
         }
