@@ -170,7 +170,7 @@ pub(crate) fn program(name: &str) -> PathBuf {
         "demo" | "streams" | "graph" | "copies" | "events" | "long" => {
             (format!("fixtures/programs/{name}.hip"), HIP, &[])
         }
-        "hang" | "forks" | "symbols" | "replace" | "validate" | "durations" | "blocks" => {
+        "hang" | "held" | "forks" | "symbols" | "replace" | "validate" | "durations" | "blocks" => {
             (format!("tests/programs/{name}.hip"), HIP, &[])
         }
         "probe" => ("tests/programs/probe.hip".into(), PROBE, &[]),
