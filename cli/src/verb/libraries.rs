@@ -10,7 +10,6 @@ use anyhow::{Context, Result};
 use clap::{Args, ValueHint};
 use rpd_escape::{csv_field, escape};
 use rpd_postprocess::library::log;
-use rpd_postprocess::region::Region;
 use rpd_postprocess::report::libraries::{self, Configuration};
 use rpd_postprocess::text::counted;
 use rpd_postprocess::{text, trace};
@@ -43,6 +42,9 @@ Columns:
 
 Calls that a library makes of another library have rows of their own. Where a call of rocBLAS is inside one of hipBLAS, both rows have the
 operations. ncclGroupEnd launches the operations of a group of collectives; the collectives on one stream share the time and the J of its operations.
+
+With --gpu, --queue, --stream or --kernel a call counts if one of its operations is asked for, also where a call inside it launched that. ops,
+GPU, J and the kernels are those of the operations asked for. Where these are not all operations of a call, its speed is not known.
 
 A configuration whose operations ran for less than a step of the sensor has no J.
 
@@ -92,10 +94,16 @@ impl Libraries {
         let name = file.display();
         let notes = notes();
         let (trace, version) = trace::open(file, &*notes)?;
-        let selected = Region::from(self.region).select(&trace, version)?;
+        let selected = self.region.select(&trace, version)?;
         notes.show("adding up calls of libraries");
         let found = libraries::Libraries::of((&trace, version), &selected)
             .with_context(|| format!("cannot read the library calls of {name}"))?;
+        let nothing = match found.configurations.is_empty() && !selected.is_everything() {
+            true => self.region.nothing(file, (&trace, version), "calls of libraries")?,
+            false => format!(
+                "{name} holds no such calls of libraries; they are recorded with: rpd record --libraries all -- COMMAND"
+            ),
+        };
         drop((trace, notes));
         note_left_out(file, found.left_out);
         if found.impossible > 0 {
@@ -111,9 +119,7 @@ impl Libraries {
         } else if self.csv {
             write_csv(&found.configurations)?;
         } else if found.configurations.is_empty() {
-            note(format_args!(
-                "{name} holds no such calls of libraries; they are recorded with: rpd record --libraries all -- COMMAND"
-            ));
+            note(nothing);
         } else {
             write_table(&found, self.bench)?;
             // The reason is nearly always the same.

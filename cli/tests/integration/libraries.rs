@@ -1,7 +1,10 @@
-//! Joules in what `rpd libraries` writes.
+//! What `rpd libraries` writes: joules, and calls of a part of a trace against a model that follows each operation to the calls around it.
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
+use crate::generated::Random;
 use crate::harness::Dir;
 
 /// A trace of two products of matrices: one ran for 20 ms, the other one for 4 us beside it.
@@ -89,4 +92,240 @@ fn without_a_sensor_there_is_no_column_and_no_line() {
     let csv = dir.run(&["libraries", "--csv", &trace]);
     let of_joules = cells(&csv.expect(0).stdout, 0).into_iter().find(|(name, _)| name == "joules");
     assert_eq!(of_joules.unwrap().1, "");
+}
+
+fn calls(dir: &Dir, arguments: &[&str]) -> Vec<Value> {
+    let json = dir.run(&[&["libraries", "--json"], arguments].concat());
+    serde_json::from_str(&json.expect(0).stdout).unwrap_or_else(|error| panic!("{error}: {json}"))
+}
+
+#[test]
+fn a_call_around_the_one_that_launched_what_is_asked_for_counts() {
+    let dir = Dir::new();
+    let trace = trace(&dir);
+    // The call of HIP inside the long one launches a copy too.
+    let copy = "INSERT INTO rocpd_string VALUES (20, 'CopyHostToDevice'), (21, ''); INSERT INTO rocpd_api VALUES (5, 7, 7, 130, 140, 5, 1);
+                INSERT INTO rocpd_op VALUES (3, 0, 0, 3, '', 40000000, 40001000, 21, 20); INSERT INTO rocpd_api_ops (api_id, op_id) VALUES (5, 3);";
+    dir.open(&trace).execute_batch(copy).unwrap();
+    let all = calls(&dir, &[&trace]);
+    assert_eq!((&all[0]["operations"], &all[0]["gflop_per_s"].is_f64()), (&2.into(), &true));
+    for options in [&["--kernel", "^long$"][..], &["--kernel", "long|nothing", "--tid", "7"]] {
+        let part = calls(&dir, &[options, &[&trace]].concat());
+        let [of] = part.as_slice() else { panic!("{part:?}") };
+        let counts = ["calls", "operations", "cpu_ns", "gpu_ns"].map(|name| of[name].as_u64().unwrap());
+        assert_eq!(counts, [1, 1, 100, 20_000_000], "{of}");
+        assert!((of["joules"].as_f64().unwrap() - JOULES).abs() < 1e-9, "the copy has no part in it: {of}");
+        assert_eq!((of["kernels"].as_array().unwrap().len(), &of["kernels"][0]["name"]), (1, &"long".into()));
+        assert_eq!(of["gflop_per_s"], Value::Null, "what of the product the copy did is not known: {of}");
+    }
+    let part = calls(&dir, &["--queue", "1", &trace]);
+    assert_eq!((part.len(), &part[0]["configuration"]), (1, &"m=1 | n=1 | k=1".into()), "{part:?}");
+    assert!(part[0]["gflop_per_s"].is_f64(), "all of its operations are asked for: {part:?}");
+    // As the part has it in time, a call counts whatever it launched.
+    assert_eq!(calls(&dir, &["--end", "100", &trace])[0]["operations"], 0);
+    assert!(calls(&dir, &["--end", "100", "--kernel", "long", &trace]).is_empty());
+    let exported = |arguments: &[&str]| {
+        let exported = dir.run(&[&["export"], arguments, &["--date", "today", &trace]].concat());
+        exported.expect(0).stdout.lines().skip(1).map(str::to_string).collect::<Vec<_>>()
+    };
+    let [row] = &*exported(&["library-trace", "--kernel", "short"]) else { panic!("one call has it") };
+    assert!(row.contains("rocblas,./rocblas-bench -f gemm -r f32_r -m 1 -n 1 -k 1,1"), "{row}");
+    let [row] = &*exported(&["library-perf", "--kernel", "long"]) else { panic!("one call has it") };
+    assert!(row.contains("rocblas_sgemm,m=64 | n=64 | k=64,1,20000.000000,,,,"), "{row}");
+    for verb in [&["libraries"][..], &["export", "library-perf"]] {
+        let said = dir.run(&[verb, &["--kernel", "medium", &trace]].concat());
+        said.expect(0).says(&[
+            "t.rpd: no calls of libraries in the named part: the file has nothing of --kernel medium",
+        ]);
+    }
+}
+
+/// A call of a made-up program.
+struct Call {
+    thread: i64,
+    times: (i64, i64),
+    around: Option<usize>,
+    /// Its configuration, where it is one of a library.
+    size: Option<i64>,
+}
+
+/// An operation.
+struct Op {
+    call: usize,
+    gpu: i64,
+    queue: i64,
+    kernel: i64,
+    ns: i64,
+}
+
+/// Calls of libraries in each other, and of HIP in these.
+#[derive(Default)]
+struct Program {
+    calls: Vec<Call>,
+    ops: Vec<Op>,
+    now: i64,
+}
+
+impl Program {
+    fn random(seed: u64) -> Program {
+        let mut random = Random::new(seed);
+        let mut program = Program::default();
+        for thread in 0..3 {
+            program.now = 1000 + 7 * thread;
+            (0..30).for_each(|_| program.call(&mut random, thread, None, 3));
+        }
+        program
+    }
+
+    /// A call, and `depth` levels of calls of libraries in it at most.
+    fn call(&mut self, random: &mut Random, thread: i64, around: Option<usize>, depth: i64) {
+        self.now += 1 + random.below(10);
+        let (place, start) = (self.calls.len(), self.now);
+        let size = (random.below(4) < depth).then(|| 1 + random.below(5));
+        self.calls.push(Call { thread, times: (start, start), around, size });
+        match size {
+            Some(_) => (0..random.below(4)).for_each(|_| self.call(random, thread, Some(place), depth - 1)),
+            None => {
+                for _ in 0..random.below(3) {
+                    let (gpu, queue, kernel) = (random.below(2), random.below(3), random.below(4));
+                    self.ops.push(Op { call: place, gpu, queue, kernel, ns: 100 + random.below(900) });
+                }
+            }
+        }
+        self.now += 1 + random.below(10);
+        self.calls[place].times.1 = self.now;
+    }
+
+    /// Streams go with calls.
+    fn stream(call: usize) -> usize {
+        call % 3
+    }
+
+    fn rows(&self) -> String {
+        let mut sql = format!("{} BEGIN;", rpd_sql::ext::RECORDERS.concat());
+        sql += "INSERT INTO rocpd_string VALUES (2, 'KernelExecution'), (3, 'hipLaunchKernel'), (4, 'rocblas'), (5, 'blas'), (6, 'rocblas_sgemm');";
+        for number in 0..6 {
+            sql += &format!("INSERT INTO rocpd_string VALUES ({}, 'kernel{number}'),", 10 + number);
+            sql += &format!("({}, 'm={number} | n=1 | k=1');", 20 + number);
+        }
+        for (place, Call { thread, times: (start, end), size, .. }) in self.calls.iter().enumerate() {
+            let id = 1 + place;
+            let (name, arguments) = size.map_or((3, 1), |size| (6, 20 + size));
+            sql += &format!(
+                "INSERT INTO rocpd_api VALUES ({id}, 7, {thread}, {start}, {end}, {name}, {arguments});"
+            );
+            match size {
+                Some(_) => sql += &format!("INSERT INTO ext_librarycall VALUES ({id}, 4, 5);"),
+                None => {
+                    let stream = Program::stream(place);
+                    sql += &format!(
+                        "INSERT INTO rocpd_kernelapi VALUES ({id}, '0x{stream}', 1, 1, 1, 1, 1, 1, 0, 0, '', '', '', 0, 0);"
+                    );
+                }
+            }
+        }
+        for (place, Op { call, gpu, queue, kernel, ns }) in self.ops.iter().enumerate() {
+            let (id, call, kernel, start) = (1 + place, 1 + call, 10 + kernel, 2000 * (1 + place as i64));
+            sql += &format!(
+                "INSERT INTO rocpd_op VALUES ({id}, {gpu}, {queue}, {id}, '', {start}, {}, {kernel}, 2);
+                 INSERT INTO rocpd_api_ops (api_id, op_id) VALUES ({call}, {id});",
+                start + ns
+            );
+        }
+        sql + "COMMIT;"
+    }
+
+    /// The calls around an operation, the one that launched it first.
+    fn around(&self, op: &Op) -> Vec<usize> {
+        std::iter::successors(Some(op.call), |call| self.calls[*call].around).collect()
+    }
+
+    /// Of each configuration: calls, ns in them, operations, ns of these, kernels, and whether its speed is known.
+    fn modelled(
+        &self,
+        is_called: impl Fn(&Call) -> bool,
+        is_asked: impl Fn(&Op) -> bool,
+    ) -> BTreeMap<String, Expected> {
+        let has = |op: &Op| is_called(&self.calls[op.call]);
+        let mut found: BTreeMap<String, Expected> = BTreeMap::new();
+        for (place, call) in self.calls.iter().enumerate().filter(|(_, call)| is_called(call)) {
+            let Some(size) = call.size else { continue };
+            let inside = || self.ops.iter().filter(|op| has(op) && self.around(op).contains(&place));
+            let asked: Vec<&Op> = inside().filter(|op| is_asked(op)).collect();
+            if asked.is_empty() {
+                continue;
+            }
+            let of = found.entry(format!("m={size} | n=1 | k=1")).or_default();
+            of.calls += 1;
+            of.cpu_ns += call.times.1 - call.times.0;
+            of.operations += asked.len() as i64;
+            of.gpu_ns += asked.iter().map(|op| op.ns).sum::<i64>();
+            of.kernels.extend(asked.iter().map(|op| format!("kernel{}", op.kernel)));
+            of.is_partial |= asked.len() < inside().count();
+        }
+        found
+    }
+}
+
+#[derive(Debug, Default, PartialEq)]
+struct Expected {
+    calls: i64,
+    cpu_ns: i64,
+    operations: i64,
+    gpu_ns: i64,
+    kernels: BTreeSet<String>,
+    is_partial: bool,
+}
+
+impl Expected {
+    fn read(of: &Value) -> (String, Expected) {
+        let number = |name: &str| of[name].as_i64().unwrap_or_else(|| panic!("no {name}: {of}"));
+        let kernels = of["kernels"].as_array().unwrap().iter();
+        let expected = Expected {
+            calls: number("calls"),
+            cpu_ns: number("cpu_ns"),
+            operations: number("operations"),
+            gpu_ns: number("gpu_ns"),
+            kernels: kernels.map(|kernel| kernel["name"].as_str().unwrap().to_string()).collect(),
+            is_partial: of["gflop_per_s"].is_null(),
+        };
+        (of["configuration"].as_str().unwrap().to_string(), expected)
+    }
+}
+
+#[test]
+fn calls_of_a_part_are_those_of_the_model() {
+    let dir = Dir::new();
+    for seed in 1..4 {
+        let program = Program::random(seed);
+        let trace = dir.trace(&format!("{seed}.rpd"), &program.rows());
+        let part = |options: &[&str]| -> BTreeMap<String, Expected> {
+            calls(&dir, &[options, &[&trace]].concat()).iter().map(Expected::read).collect()
+        };
+        let any = |_: &Call| true;
+        let whole = program.modelled(any, |_| true);
+        assert!(whole.values().all(|of| !of.is_partial) && whole.len() > 3, "{whole:?}");
+        let cases = [
+            (part(&["--kernel", "kernel2"]), program.modelled(any, |op| op.kernel == 2)),
+            (part(&["--gpu", "1"]), program.modelled(any, |op| op.gpu == 1)),
+            (part(&["--queue", "0", "--queue", "2"]), program.modelled(any, |op| op.queue != 1)),
+            (part(&["--stream", "0x1"]), program.modelled(any, |op| Program::stream(op.call) == 1)),
+            (
+                part(&["--gpu", "0", "--kernel", "kernel[13]"]),
+                program.modelled(any, |op| op.gpu == 0 && op.kernel % 2 == 1),
+            ),
+            (
+                part(&["--tid", "1", "--kernel", "kernel0"]),
+                program.modelled(|call| call.thread == 1, |op| op.kernel == 0),
+            ),
+            (
+                part(&["--start", "1200", "--gpu", "0"]),
+                program.modelled(|call| call.times.0 >= 1200, |op| op.gpu == 0),
+            ),
+        ];
+        for (at, (found, expected)) in cases.iter().enumerate() {
+            assert_eq!(found, expected, "{seed}: case {at}");
+            assert!(!expected.is_empty() && *expected != whole, "{seed}: case {at} leaves something out");
+        }
+    }
 }

@@ -29,6 +29,7 @@ struct SelectedRows {
     /// What sensors are cut to.
     time: Window,
     gpus: Vec<i64>,
+    unasked: Option<Box<Selected>>,
 }
 
 /// What is asked of calls.
@@ -119,6 +120,12 @@ impl Selected {
         self.rows.is_none()
     }
 
+    /// Where GPUs, queues, streams or kernels are named: all calls that would be in it were none named, and of the operations that would be in it
+    /// with a call those that are not.
+    pub(crate) fn unasked(&self) -> Option<&Selected> {
+        self.rows.as_ref()?.unasked.as_deref()
+    }
+
     /// As much of a sensor's run as is in it: of a GPU that is, in the time that it covers.
     pub fn of_run(&self, gpu: Option<i64>, (start, end): (i64, i64)) -> Option<(i64, i64)> {
         let Some(rows) = &self.rows else { return Some((start, end)) };
@@ -156,6 +163,7 @@ impl Selected {
             streams => Some(calls_on(trace, version, streams)?),
         };
         let (mut caused, mut linked, mut causing) = (Ids::default(), Ids::default(), Ids::default());
+        let mut others_caused = Ids::default();
         if has_table(trace, "rocpd_api_ops")? {
             let mut links = trace.prepare("SELECT op_id, api_id FROM rocpd_api_ops")?;
             let mut links = links.query([])?;
@@ -168,6 +176,8 @@ impl Selected {
                 if is_in {
                     caused.add(op);
                     causing.add(call);
+                } else if ops.is_any && chosen.has(call) {
+                    others_caused.add(op);
                 }
             }
         }
@@ -175,19 +185,29 @@ impl Selected {
         if calls.pids.is_empty() && calls.tids.is_empty() && ops.streams.is_empty() {
             calls.gather_uncaused(trace, &possible, &linked, &mut caused)?;
         }
+        let mut time = calls.window;
+        if let Some((first, last)) = calls.within.and_then(|(ranges, _)| ranges.hull()) {
+            time.start_ns = time.start_ns.max(first);
+            time.end_ns = time.end_ns.min(last);
+        }
+        let mut unasked = None;
         if ops.is_any {
+            others_caused.remove_all(&caused);
+            let rows = SelectedRows {
+                calls: chosen.clone(),
+                ops: others_caused,
+                time,
+                gpus: Vec::new(),
+                unasked: None,
+            };
+            unasked = Some(Box::new(Selected { rows: Some(rows) }));
             let markers = format!("SELECT id FROM rocpd_api WHERE {}", is_marker(""));
             let mut others = chosen.clone();
             others.remove_all(&Ids::of(trace, &markers, [])?);
             others.remove_all(&causing);
             chosen.remove_all(&others);
         }
-        let mut time = calls.window;
-        if let Some((first, last)) = calls.within.and_then(|(ranges, _)| ranges.hull()) {
-            time.start_ns = time.start_ns.max(first);
-            time.end_ns = time.end_ns.min(last);
-        }
-        let rows = SelectedRows { calls: chosen, ops: caused, time, gpus: ops.gpus.to_vec() };
+        let rows = SelectedRows { calls: chosen, ops: caused, time, gpus: ops.gpus.to_vec(), unasked };
         Ok(Selected { rows: Some(rows) })
     }
 }

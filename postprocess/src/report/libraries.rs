@@ -3,6 +3,9 @@
 //! An operation belongs to a library call if the call that launched it lies inside that call on its thread. Libraries call each other: where
 //! a call of rocBLAS is inside one of hipBLAS, both have the operation. ncclGroupEnd launches the collectives since ncclGroupStart: the
 //! operation belongs to those on its stream, and several on one stream share its time, and its energy.
+//!
+//! Of a part of a trace that is about operations (GPUs, queues, streams, kernels), a call counts if one of those asked for belongs to it,
+//! however deep the call that launched it lies. The call that launched it need not be the library's, so the part's calls do not say it.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
@@ -13,7 +16,7 @@ use rpd_schema::{Processes, Version};
 use rusqlite::Connection;
 use serde::Serialize;
 
-use super::caused::CausedOps;
+use super::caused::{CausedOp, CausedOps};
 use super::energy::{self, OpEnergies};
 use super::gpu_time::{LeftOut, OpName, OpTexts};
 use super::stream::Streams;
@@ -25,6 +28,7 @@ use crate::library::work::Work;
 use crate::pass::sorted::Sorter;
 use crate::region::Selected;
 use crate::trace::has_table;
+use crate::trace::ids::Ids;
 
 /// Library calls, and what could not be counted.
 #[derive(Debug)]
@@ -66,7 +70,8 @@ pub struct Configuration {
     pub joules_refused: Option<String>,
     /// Time on the GPU of a call that launched something, us on average; none where none did.
     pub gpu_us: Option<f64>,
-    /// Floating point operations of a call over its time on the GPU, 10^9 a second; none where it is not known.
+    /// Floating point operations of a call over its time on the GPU, 10^9 a second; none where it is not known, and where some of the
+    /// operations of its calls were not asked for, as in the two that follow: what these computed is not known.
     pub gflop_per_s: Option<f64>,
     /// Bytes of a call over its time on the GPU, 10^9 a second; of collectives the algorithm bandwidth.
     pub gb_per_s: Option<f64>,
@@ -95,8 +100,23 @@ enum Role {
     Plain,
     GroupStart,
     GroupEnd,
-    /// A collective on that stream.
-    Collective(u64),
+    Collective,
+}
+
+/// How many calls, how many of them returned a failure, and the time in them.
+#[derive(Debug, Clone, Copy, Default)]
+struct CallSum {
+    calls: u64,
+    failed: u64,
+    cpu_ns: u64,
+}
+
+impl CallSum {
+    fn add(&mut self, cpu_ns: u64, is_failed: bool) {
+        self.calls += 1;
+        self.failed += u64::from(is_failed);
+        self.cpu_ns = self.cpu_ns.saturating_add(cpu_ns);
+    }
 }
 
 /// Calls of one configuration while they are read.
@@ -106,11 +126,11 @@ struct Growing {
     function: String,
     /// With addresses left out.
     text: String,
-    calls: u64,
-    failed: u64,
-    cpu_ns: u64,
-    /// Calls that launched something.
-    launching: u64,
+    all: CallSum,
+    /// Those that launched an operation that was asked for.
+    launching: CallSum,
+    /// Whether one of these launched another one too.
+    is_partial: bool,
     operations: u64,
     gpu_ns: u64,
     joules: f64,
@@ -125,16 +145,32 @@ impl Growing {
             library,
             function,
             text,
-            calls: 0,
-            failed: 0,
-            cpu_ns: 0,
-            launching: 0,
+            all: CallSum::default(),
+            launching: CallSum::default(),
+            is_partial: false,
             operations: 0,
             gpu_ns: 0,
             joules: 0.0,
             sampled_ns: 0.0,
             kernels: BTreeMap::new(),
         }
+    }
+
+    /// Adds what a call of it has of a launch.
+    fn add(&mut self, launch: &Event, given: &Given) {
+        self.is_partial |= given.call.has_launched && given.call.has_unasked;
+        if launch.is_unasked != 0 {
+            return;
+        }
+        if given.is_first {
+            self.launching.add(given.call.cpu_ns, given.call.is_failed);
+        }
+        self.operations += 1;
+        self.gpu_ns = self.gpu_ns.saturating_add(given.ns);
+        self.joules += f64::from_bits(launch.joules) / given.among as f64;
+        self.sampled_ns += launch.sampled_ns as f64 / given.among as f64;
+        let kernel = self.kernels.entry(launch.name).or_default();
+        *kernel = (kernel.0 + 1, kernel.1.saturating_add(given.ns));
     }
 }
 
@@ -156,10 +192,34 @@ struct Event {
     stream: u64,
     /// For a call: [`Role`] as a number.
     role: i64,
+    /// For a call: whether it returned a failure.
+    is_failed: i64,
+    /// For a launch: whether the operation is none of those asked for.
+    is_unasked: i64,
     /// For a launch: the operation's energy above the idle floor, as bits.
     joules: u64,
     /// For a launch: how long the operation ran while a sensor was read, ns.
     sampled_ns: u64,
+}
+
+impl Event {
+    /// A library call; `place` is its configuration.
+    fn of_call((id, thread): (i64, [i64; 3]), (start, end): (i64, i64), place: i64) -> Event {
+        Event { thread, start, not_end: !end, id, value: place, ..Event::zeroed() }
+    }
+
+    /// The call on that thread that launched the operation.
+    fn of_launch(op: &CausedOp, (process, pid, tid): (i64, i64, i64), start: i64) -> Event {
+        Event {
+            thread: [process, pid, tid],
+            start,
+            is_launch: 1,
+            id: op.id,
+            value: op.duration().min(i64::MAX as u64) as i64,
+            name: op.name,
+            ..Event::zeroed()
+        }
+    }
 }
 
 /// A launch, ordered by its operation.
@@ -183,25 +243,71 @@ struct CallRow {
     arguments: String,
 }
 
+/// A library call that is open, or a collective that is not launched yet.
+#[derive(Debug, Clone, Copy)]
+struct OpenCall {
+    id: i64,
+    /// Its configuration.
+    place: usize,
+    end: i64,
+    cpu_ns: u64,
+    is_failed: bool,
+    /// Of a collective.
+    stream: u64,
+    ends_group: bool,
+    /// Whether it has launched an operation that was asked for, and another one.
+    has_launched: bool,
+    has_unasked: bool,
+}
+
+impl OpenCall {
+    /// It launches an operation; whether that is the first that was asked for.
+    fn launches(&mut self, event: &Event) -> bool {
+        if event.is_unasked != 0 {
+            self.has_unasked = true;
+            return false;
+        }
+        !std::mem::replace(&mut self.has_launched, true)
+    }
+}
+
+/// What a library call has of a launch.
+#[derive(Debug)]
+struct Given {
+    call: OpenCall,
+    /// Whether it has launched nothing that was asked for before.
+    is_first: bool,
+    /// Of the operation's duration.
+    ns: u64,
+    /// How many collectives share it.
+    among: u64,
+}
+
 /// The calls that are open on a thread, and what is not launched yet.
 #[derive(Default)]
 struct Open {
-    /// Configuration, end, whether it ends a group, whether it has launched something.
-    calls: Vec<(usize, i64, bool, bool)>,
+    calls: Vec<OpenCall>,
     /// Groups that are open.
     groups: u64,
-    /// Collectives of the group: configuration, stream, and whether something was launched for it.
-    pending: Vec<(usize, u64, bool)>,
+    /// Collectives of the group.
+    pending: Vec<OpenCall>,
 }
 
 impl Open {
-    fn begin(&mut self, event: &Event, configurations: &mut [Growing]) {
+    fn begin(&mut self, event: &Event) {
         self.pass(event.start);
-        let place = event.value as usize;
-        let Some(configuration) = configurations.get_mut(place) else { return };
         let end = !event.not_end;
-        configuration.calls += 1;
-        configuration.cpu_ns = configuration.cpu_ns.saturating_add(end.abs_diff(event.start));
+        let mut call = OpenCall {
+            id: event.id,
+            place: event.value as usize,
+            end,
+            cpu_ns: end.abs_diff(event.start),
+            is_failed: event.is_failed != 0,
+            stream: event.stream,
+            ends_group: false,
+            has_launched: false,
+            has_unasked: false,
+        };
         match role(event) {
             Role::GroupStart => {
                 if self.groups == 0 {
@@ -209,58 +315,74 @@ impl Open {
                 }
                 self.groups += 1;
             }
-            Role::GroupEnd => self.groups = self.groups.saturating_sub(1),
-            Role::Collective(stream) if self.groups > 0 => self.pending.push((place, stream, false)),
-            Role::Collective(_) | Role::Plain => {}
+            Role::GroupEnd => {
+                self.groups = self.groups.saturating_sub(1);
+                call.ends_group = self.groups == 0;
+            }
+            Role::Collective if self.groups > 0 => self.pending.push(call),
+            Role::Collective | Role::Plain => {}
         }
-        self.calls.push((place, end, role(event) == Role::GroupEnd && self.groups == 0, false));
+        self.calls.push(call);
     }
 
     /// Forgets calls that have ended by `time`.
     fn pass(&mut self, time: i64) {
-        self.calls.retain(|(_, end, ..)| *end > time);
+        self.calls.retain(|call| call.end > time);
     }
 
-    /// Gives an operation to the calls that are open; false where there are none.
-    fn launch(&mut self, event: &Event, configurations: &mut [Growing]) -> bool {
+    /// Gives an operation to the calls that are open: to each what it has of it.
+    fn launch(&mut self, event: &Event, given: &mut Vec<Given>) {
         self.pass(event.start);
+        given.clear();
         let duration = event.value.unsigned_abs();
-        let (joules, sampled_ns) = (f64::from_bits(event.joules), event.sampled_ns as f64);
-        let mut give = |place: usize, ns: u64, among: u64, first: bool| {
-            let Some(to) = configurations.get_mut(place) else { return };
-            to.launching += u64::from(first);
-            to.operations += 1;
-            to.gpu_ns = to.gpu_ns.saturating_add(ns);
-            to.joules += joules / among as f64;
-            to.sampled_ns += sampled_ns / among as f64;
-            let kernel = to.kernels.entry(event.name).or_default();
-            *kernel = (kernel.0 + 1, kernel.1.saturating_add(ns));
-        };
-        for (place, _, ends_group, has_launched) in &mut self.calls {
+        for call in &mut self.calls {
             let on_stream =
-                self.pending.iter().filter(|(_, stream, _)| *stream == event.stream).count() as u64;
-            if !*ends_group || on_stream == 0 {
-                give(*place, duration, 1, !std::mem::replace(has_launched, true));
+                self.pending.iter().filter(|pending| pending.stream == event.stream).count() as u64;
+            if !call.ends_group || on_stream == 0 {
+                let is_first = call.launches(event);
+                given.push(Given { call: *call, is_first, ns: duration, among: 1 });
+                // The call is one, whether it launches by itself or at the end of its group.
+                for pending in self.pending.iter_mut().filter(|pending| pending.id == call.id) {
+                    *pending = *call;
+                }
                 continue;
             }
             let mut left = (duration, on_stream);
-            for (place, stream, has_launched) in &mut self.pending {
-                if *stream == event.stream {
-                    let share = left.0 / left.1;
-                    left = (left.0 - share, left.1 - 1);
-                    give(*place, share, on_stream, !std::mem::replace(has_launched, true));
-                }
+            for pending in self.pending.iter_mut().filter(|pending| pending.stream == event.stream) {
+                let ns = left.0 / left.1;
+                left = (left.0 - ns, left.1 - 1);
+                let is_first = pending.launches(event);
+                given.push(Given { call: *pending, is_first, ns, among: on_stream });
             }
         }
-        !self.calls.is_empty()
     }
+}
+
+/// Hands each launch to `each` with what the library calls around it have of it; none that has no such call around it.
+fn each_given(events: Sorter<Event>, mut each: impl FnMut(&Event, &[Given])) -> Result<()> {
+    let mut events = events.sorted()?;
+    let (mut thread, mut open, mut given) = (None, Open::default(), Vec::new());
+    while let Some(event) = events.next()? {
+        if thread.replace(event.thread) != Some(event.thread) {
+            open = Open::default();
+        }
+        if event.is_launch == 0 {
+            open.begin(&event);
+            continue;
+        }
+        open.launch(&event, &mut given);
+        if !given.is_empty() {
+            each(&event, &given);
+        }
+    }
+    Ok(())
 }
 
 fn role(event: &Event) -> Role {
     match event.role {
         1 => Role::GroupStart,
         2 => Role::GroupEnd,
-        3 => Role::Collective(event.stream),
+        3 => Role::Collective,
         _ => Role::Plain,
     }
 }
@@ -277,31 +399,15 @@ impl Libraries {
         let step_ns = energies.as_ref().map(|energies| energies.step_ns);
         let ops = CausedOps::of(trace, selected)?;
         let left_out = ops.left_out;
-        let mut streams = Streams::of(trace, version)?;
-        let mut streams = streams.rows()?;
-        ops.each(|op, call| {
-            let Some(call) = call else { return Ok(()) };
-            let Some((start, _)) = call.times else { return Ok(()) };
-            let stream = streams.at(call.id)?.and_then(|stream| address(&stream)).unwrap_or(0);
-            let (process, pid, tid) = call.thread;
-            let launch = Event {
-                thread: [process, pid, tid],
-                start,
-                is_launch: 1,
-                not_end: 0,
-                id: op.id,
-                value: op.duration().min(i64::MAX as u64) as i64,
-                name: op.name,
-                stream,
-                role: 0,
-                joules: 0,
-                sampled_ns: 0,
-            };
-            match energies {
-                Some(_) => launches.push(NumberedLaunch { op: op.id, launch }),
-                None => events.push(launch),
-            }
+        each_launch((trace, version), ops, |launch| match energies {
+            Some(_) => launches.push(NumberedLaunch { op: launch.id, launch }),
+            None => events.push(launch),
         })?;
+        if let Some(unasked) = selected.unasked() {
+            each_launch((trace, version), CausedOps::of(trace, unasked)?, |launch| {
+                events.push(Event { is_unasked: 1, ..launch })
+            })?;
+        }
         if let Some(mut energies) = energies {
             let mut launches = launches.sorted()?;
             while let Some(NumberedLaunch { op, launch }) = launches.next()? {
@@ -314,7 +420,7 @@ impl Libraries {
         let mut places: HashMap<(String, String, String), usize> = HashMap::new();
         let mut impossible = 0;
         each_call(trace, version, |row| {
-            if !selected.has_call(row.id) {
+            if !may_count(selected, row.id) {
                 return Ok(());
             }
             let Some((start, end)) = row.times else {
@@ -340,36 +446,29 @@ impl Libraries {
             if place == next {
                 configurations.push(Growing::new(library.to_string(), function, text));
             }
-            configurations[place].failed += u64::from(arguments.text("status").is_some());
+            let is_failed = arguments.text("status").is_some();
+            configurations[place].all.add(end.abs_diff(start), is_failed);
             events.push(Event {
-                thread: row.thread,
-                start,
-                is_launch: 0,
-                not_end: !end,
-                id: row.id,
-                value: place as i64,
-                name: OpName::zeroed(),
                 stream: arguments.address("stream").unwrap_or(0),
                 role,
-                joules: 0,
-                sampled_ns: 0,
+                is_failed: i64::from(is_failed),
+                ..Event::of_call((row.id, row.thread), (start, end), place as i64)
             })
         })?;
-        let mut events = events.sorted()?;
-        let (mut thread, mut open) = (None, Open::default());
         let mut unsampled = 0;
-        while let Some(event) = events.next()? {
-            if thread.replace(event.thread) != Some(event.thread) {
-                open = Open::default();
-            }
-            match event.is_launch {
-                1 => {
-                    let is_of_calls = open.launch(&event, &mut configurations);
-                    let is_unsampled = step_ns.is_some() && event.sampled_ns == 0 && event.value > 0;
-                    unsampled += u64::from(is_of_calls && is_unsampled);
+        each_given(events, |launch, given| {
+            let is_read = launch.sampled_ns > 0 || launch.value == 0 || launch.is_unasked != 0;
+            unsampled += u64::from(step_ns.is_some() && !is_read);
+            for given in given {
+                if let Some(configuration) = configurations.get_mut(given.call.place) {
+                    configuration.add(launch, given);
                 }
-                _ => open.begin(&event, &mut configurations),
             }
+        })?;
+        if selected.unasked().is_some() {
+            // What launched nothing that was asked for does not count.
+            configurations.retain(|grown| grown.launching.calls > 0);
+            configurations.iter_mut().for_each(|grown| grown.all = grown.launching);
         }
         let mut texts = OpTexts::of(trace)?;
         let mut configurations: Vec<Configuration> = configurations
@@ -390,6 +489,27 @@ impl Libraries {
     }
 }
 
+/// Whether a library call may count: the operations that the part is about may be launched by other calls inside it.
+fn may_count(selected: &Selected, call: i64) -> bool {
+    selected.unasked().unwrap_or(selected).has_call(call)
+}
+
+/// Hands `each` the launch of each operation that a call on a thread caused.
+fn each_launch(
+    (trace, version): (&Connection, Version),
+    ops: CausedOps<'_>,
+    mut each: impl FnMut(Event) -> Result<()>,
+) -> Result<()> {
+    let mut streams = Streams::of(trace, version)?;
+    let mut streams = streams.rows()?;
+    ops.each(|op, call| {
+        let Some(call) = call else { return Ok(()) };
+        let Some((start, _)) = call.times else { return Ok(()) };
+        let stream = streams.at(call.id)?.and_then(|stream| address(&stream)).unwrap_or(0);
+        each(Event { stream, ..Event::of_launch(op, call.thread, start) })
+    })
+}
+
 /// `step_ns`: of the sensors, where any was read.
 fn finished(
     grown: Growing,
@@ -399,7 +519,9 @@ fn finished(
     let arguments = Arguments::of(&grown.text);
     let work = Work::of(&grown.function, &arguments);
     let ns = grown.gpu_ns as f64;
-    let rate = |of_one: f64| (grown.gpu_ns > 0).then(|| of_one * grown.launching as f64 / ns);
+    let launching = grown.launching.calls;
+    let is_known = grown.gpu_ns > 0 && !grown.is_partial;
+    let rate = |of_one: f64| is_known.then(|| of_one * launching as f64 / ns);
     let gb_per_s = work.bytes.and_then(|bytes| rate(bytes as f64));
     let mut kernels: BTreeMap<String, (u64, u64)> = BTreeMap::new();
     for (name, (operations, gpu_ns)) in grown.kernels {
@@ -419,7 +541,7 @@ fn finished(
     Ok(Configuration {
         joules: (step_ns.is_some() && joules_refused.is_none()).then_some(grown.joules),
         joules_refused,
-        gpu_us: (grown.launching > 0).then(|| ns / 1e3 / grown.launching as f64),
+        gpu_us: (launching > 0).then(|| ns / 1e3 / launching as f64),
         gflop_per_s: work.flop.and_then(rate),
         gb_per_s,
         bus_gb_per_s: gb_per_s.zip(work.bus_factor).map(|(rate, factor)| rate * factor),
@@ -427,9 +549,9 @@ fn finished(
         library: grown.library,
         function: grown.function,
         configuration: grown.text,
-        calls: grown.calls,
-        failed: grown.failed,
-        cpu_ns: grown.cpu_ns,
+        calls: grown.all.calls,
+        failed: grown.all.failed,
+        cpu_ns: grown.all.cpu_ns,
         operations: grown.operations,
         gpu_ns: grown.gpu_ns,
         kernels,
@@ -447,8 +569,10 @@ pub fn configurations_seen(
     seen: &mut Seen,
 ) -> Result<()> {
     let mut calls = Vec::new();
+    let mut events = Sorter::new();
+    let is_about_operations = selected.unasked().is_some();
     each_call(trace, version, |row| {
-        let Some((start, _)) = row.times.filter(|_| selected.has_call(row.id)) else { return Ok(()) };
+        let Some(times) = row.times.filter(|_| may_count(selected, row.id)) else { return Ok(()) };
         let command = match row.library.as_str() {
             // What MIOpen's ranges say is no command.
             MARKED => (marked(&row.arguments) == HIPBLASLT).then_some((HIPBLASLT, row.arguments)),
@@ -456,17 +580,17 @@ pub fn configurations_seen(
                 .map(|command| ("rocblas", command)),
             _ => None,
         };
-        calls.extend(command.map(|(library, command)| (start, row.id, library, command)));
+        let Some((library, command)) = command else { return Ok(()) };
+        calls.push((times.0, row.id, library, command));
+        if is_about_operations {
+            events.push(Event::of_call((row.id, row.thread), times, 0))?;
+        }
         Ok(())
     })?;
-    calls.sort();
-    for (_, _, library, command) in &calls {
-        seen.add(library, command, 1);
-    }
     let mut kernels = Vec::new();
     let mut texts = OpTexts::of(trace)?;
     let mut names: HashMap<OpName, Option<String>> = HashMap::new();
-    CausedOps::of(trace, selected)?.each(|op, _| {
+    CausedOps::of(trace, selected)?.each(|op, call| {
         let name = match names.get(&op.name) {
             Some(name) => name,
             None => {
@@ -476,8 +600,22 @@ pub fn configurations_seen(
             }
         };
         kernels.extend(name.as_ref().map(|name| (op.start, op.id, name.clone())));
+        if let Some((thread, (start, _))) = call.and_then(|call| Some((call.thread, call.times?)))
+            && is_about_operations
+        {
+            events.push(Event::of_launch(op, thread, start))?;
+        }
         Ok(())
     })?;
+    if is_about_operations {
+        let mut launching = Ids::default();
+        each_given(events, |_, given| given.iter().for_each(|given| launching.add(given.call.id)))?;
+        calls.retain(|(_, id, ..)| launching.has(*id));
+    }
+    calls.sort();
+    for (_, _, library, command) in &calls {
+        seen.add(library, command, 1);
+    }
     kernels.sort();
     for (_, _, kernel) in &kernels {
         seen.add("tensile", kernel, 1);
@@ -585,43 +723,83 @@ mod tests {
         Growing::new("rccl".into(), function.into(), String::new())
     }
 
-    fn call((start, end): (i64, i64), value: i64, role: i64, stream: u64) -> Event {
-        Event { start, not_end: !end, value, role, stream, ..Event::zeroed() }
+    fn call((start, end): (i64, i64), place: i64, role: i64, stream: u64) -> Event {
+        Event { role, stream, ..Event::of_call((start, [0; 3]), (start, end), place) }
     }
 
     fn launch(start: i64, duration: i64, stream: u64) -> Event {
         Event { start, is_launch: 1, value: duration, stream, ..Event::zeroed() }
     }
 
+    /// What these functions have of the launches.
+    fn grow<const N: usize>(functions: [&str; N], events: &[Event]) -> [Growing; N] {
+        let mut all = functions.map(grown);
+        let mut sorter = Sorter::new();
+        events.iter().for_each(|event| sorter.push(*event).unwrap());
+        each_given(sorter, |launch, given| {
+            given.iter().for_each(|given| all[given.call.place].add(launch, given));
+        })
+        .unwrap();
+        all
+    }
+
     #[test]
     fn what_a_group_launches_is_of_its_collectives() {
-        let mut all: Vec<Growing> =
-            ["ncclGroupStart", "ncclGroupEnd", "ncclAllReduce", "ncclSend"].map(grown).into();
-        let mut open = Open::default();
-        open.begin(&call((0, 1), 0, 1, 0), &mut all);
-        open.begin(&call((2, 3), 2, 3, 7), &mut all);
-        open.begin(&call((4, 5), 3, 3, 7), &mut all);
-        open.begin(&call((6, 7), 2, 3, 9), &mut all);
-        open.begin(&call((8, 20), 1, 2, 0), &mut all);
-        open.launch(&launch(9, 101, 7), &mut all);
-        open.launch(&launch(10, 50, 9), &mut all);
-        open.launch(&launch(11, 5, 1), &mut all);
-        open.launch(&launch(30, 1000, 7), &mut all);
-        let of = |place: usize| (all[place].gpu_ns, all[place].operations, all[place].launching);
+        let all = grow(
+            ["ncclGroupStart", "ncclGroupEnd", "ncclAllReduce", "ncclSend"],
+            &[
+                call((0, 1), 0, 1, 0),
+                call((2, 3), 2, 3, 7),
+                call((4, 5), 3, 3, 7),
+                call((6, 7), 2, 3, 9),
+                call((8, 20), 1, 2, 0),
+                launch(9, 101, 7),
+                launch(10, 50, 9),
+                launch(11, 5, 1),
+                launch(30, 1000, 7),
+            ],
+        );
+        let of = |place: usize| (all[place].gpu_ns, all[place].operations, all[place].launching.calls);
         assert_eq!(of(2), (50 + 50, 2, 2), "half of what two have together, and its own");
         assert_eq!(of(3), (51, 1, 1));
         assert_eq!(of(1), (5, 1, 1), "a stream that no collective of the group has");
     }
 
     #[test]
+    fn a_collective_that_launches_in_its_call_and_at_the_end_of_its_group_is_one_call() {
+        let events = [
+            call((0, 1), 0, 1, 0),
+            call((2, 9), 2, 3, 7),
+            launch(3, 10, 7),
+            call((12, 20), 1, 2, 0),
+            launch(13, 100, 7),
+        ];
+        let all = grow(["ncclGroupStart", "ncclGroupEnd", "ncclAllReduce"], &events);
+        let of = &all[2];
+        assert_eq!((of.launching.calls, of.launching.cpu_ns, of.operations, of.gpu_ns), (1, 7, 2, 110));
+    }
+
+    #[test]
     fn a_call_has_what_calls_inside_it_launch() {
-        let mut all: Vec<Growing> = ["hipblasSgemm", "rocblas_sgemm"].map(grown).into();
-        let mut open = Open::default();
-        open.begin(&call((0, 100), 0, 0, 0), &mut all);
-        open.begin(&call((10, 90), 1, 0, 0), &mut all);
-        open.launch(&launch(20, 7, 0), &mut all);
-        open.launch(&launch(95, 3, 0), &mut all);
+        let events = [call((0, 100), 0, 0, 0), call((10, 90), 1, 0, 0), launch(20, 7, 0), launch(95, 3, 0)];
+        let all = grow(["hipblasSgemm", "rocblas_sgemm"], &events);
         assert_eq!((all[0].gpu_ns, all[1].gpu_ns), (10, 7));
-        assert_eq!((all[0].launching, all[0].operations), (1, 2));
+        assert_eq!((all[0].launching.calls, all[0].operations), (1, 2));
+    }
+
+    #[test]
+    fn a_call_with_operations_that_were_not_asked_for_is_partial_if_it_has_others() {
+        let unasked = |start| Event { is_unasked: 1, ..launch(start, 1000, 0) };
+        let events = [
+            call((0, 100), 0, 0, 0),
+            call((10, 50), 1, 0, 0),
+            unasked(20),
+            call((60, 90), 2, 0, 0),
+            launch(70, 3, 0),
+        ];
+        let all = grow(["hipblasSgemm", "rocblas_sgemm", "rocblas_sscal"], &events);
+        assert_eq!(all.each_ref().map(|of| of.is_partial), [true, false, false]);
+        assert_eq!(all.each_ref().map(|of| of.launching.calls), [1, 0, 1]);
+        assert_eq!(all.each_ref().map(|of| (of.operations, of.gpu_ns)), [(1, 3), (0, 0), (1, 3)]);
     }
 }

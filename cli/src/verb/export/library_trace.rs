@@ -57,6 +57,7 @@ Columns: jobid, created_date, model, library, config, calls; lines end with CR a
 
 From a trace: rocblas has the lines for rocblas-bench, hipblaslt those for hipblaslt-bench (where the library emits them as ranges),
 tensile the kernels that rocBLAS and hipBLASLt chose; rocblas_function and miopen are in logs alone. From logs: what madengine finds in them.
+With --gpu, --queue, --stream or --kernel a call counts if one of its operations is asked for, as in rpd libraries.
 
 {REGION_HELP}
 
@@ -153,15 +154,17 @@ impl LibraryPerf {
     pub(super) fn run(self) -> Result<ExitCode> {
         let notes = notes();
         let (trace, version) = trace::open(&self.file, &*notes)?;
-        let selected = Region::from(self.region).select(&trace, version)?;
+        let selected = self.region.select(&trace, version)?;
         let found = libraries::Libraries::of((&trace, version), &selected)
             .with_context(|| format!("cannot read the library calls of {}", self.file.display()))?;
-        drop(trace);
-        if found.configurations.is_empty() {
+        if !selected.is_everything() && found.configurations.is_empty() {
+            note(self.region.nothing(&self.file, (&trace, version), "calls of libraries")?);
+        } else if found.configurations.is_empty() {
             note(
                 "the trace holds no such calls of libraries; they are recorded with: rpd record --libraries all -- COMMAND",
             );
         }
+        drop(trace);
         let job = self.csv.job();
         self.csv.to.write(&*notes, |out| Ok(write_perf(&job, &found.configurations, out)?))?;
         Ok(ExitCode::SUCCESS)
