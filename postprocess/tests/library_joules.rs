@@ -197,6 +197,33 @@ fn what_is_beside_a_part_has_its_share() {
 }
 
 #[test]
+fn what_ran_on_a_gpu_is_refused_by_the_step_of_its_own_sensor() {
+    let trace = written();
+    // GPU 1 takes 50 W while it is idle; its steps are four times as long as those of GPU 0.
+    let rows = "INSERT INTO rocpd_monitor (deviceType, deviceId, monitorType, start, \"end\", value) VALUES
+                    ('gpu', 1, 'power', 10000000, 50000000, '100'), ('gpu', 1, 'power', 50000000, 90000000, '50')";
+    trace.connection.execute_batch(rows).unwrap();
+    let found = trace.libraries(Region::default());
+    // It ran for a step of GPU 0.
+    has(&found, "rocblas_sgemm", "m=128", 2.0);
+    let refused = |configuration| of(&found, "rocblas_sgemm", configuration).joules_refused.as_deref();
+    assert_eq!(
+        refused("m=512"),
+        Some("it ran for 20.000 ms, which is less than a step of the sensor of GPU 1 (40.000 ms)")
+    );
+    assert_eq!(
+        refused("m=1"),
+        Some("it ran for 0.004 ms, which is less than a step of the sensor of GPU 0 (10.000 ms)")
+    );
+    // Half a step of each GPU is one.
+    trace.library_call("rocblas", "rocblas_sgemm", "handle=0x1 | m=512", (1500, 1600));
+    trace.launch(1510, trace.op("gemm 512", 0, (80_000, 85_000)));
+    let found = trace.libraries(Region::default());
+    // 2 J, and of 0.5 J what 4 us beside the product of 1 leave.
+    has(&found, "rocblas_sgemm", "m=512", 2.0 + 0.5 - 0.5 * 0.002 / 5.0);
+}
+
+#[test]
 fn without_sensors_there_are_no_joules_and_no_reason() {
     let trace = written();
     trace.connection.execute_batch("DELETE FROM rocpd_monitor").unwrap();

@@ -40,8 +40,9 @@ Columns:
   measured   percent of J from steps of the sensor in which nothing else ran;
              the rest was worked out by time
 
-A row that ran for less than a step of the sensor has no J. Lines below the
-table say what each GPU took as a whole, in all of the trace.
+A row that ran for less than a step of the sensor of its GPU has no J. Of a row
+of several GPUs, the time on each counts in steps of that GPU's sensor. Lines
+below the table say what each GPU took as a whole, in all of the trace.
 
 {REGION_HELP}
 

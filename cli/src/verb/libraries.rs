@@ -46,7 +46,7 @@ operations. ncclGroupEnd launches the operations of a group of collectives; the 
 With --gpu, --queue, --stream or --kernel a call counts if one of its operations is asked for, also where a call inside it launched that. ops,
 GPU, J and the kernels are those of the operations asked for. Where these are not all operations of a call, its speed is not known.
 
-A configuration whose operations ran for less than a step of the sensor has no J.
+A configuration whose operations ran for less than a step of the sensor of their GPU has no J.
 
 {REGION_HELP}
 

@@ -18,21 +18,42 @@ const FLOOR: f64 = 40.0;
 /// An operation: GPU, start and end in microseconds, name.
 type Op = (i64, i64, i64, usize);
 
+/// How a run is made up.
+#[derive(Clone, Copy)]
+struct Shape {
+    /// How long a step of the sensor of each GPU is, us.
+    steps: [i64; 2],
+    /// How many kernels there are, and how long one runs at most, us.
+    kernels: i64,
+    longest: i64,
+}
+
+/// A few long kernels, and sensors of one pace.
+fn of_one_pace(step: i64) -> Shape {
+    Shape { steps: [step; 2], kernels: 4, longest: 400 }
+}
+
 /// A trace of two GPUs, what ran on them, and the energy of each of their microseconds, J.
 struct MadeUp {
     trace: String,
+    shape: Shape,
     ops: Vec<Op>,
     joules: BTreeMap<i64, Vec<f64>>,
 }
 
-/// What runs takes power by its name. The counter is read all the time, changes each `step` us, and begins with a step that is cut off.
-fn made_up(dir: &Dir, name: &str, seed: u64, step: i64) -> MadeUp {
+/// What runs takes power by its name. The counter is read all the time, changes once a step, and begins with a step that is cut off.
+fn made_up(dir: &Dir, name: &str, seed: u64, shape: Shape) -> MadeUp {
     let mut random = Random::new(seed);
     let mut ops: Vec<Op> = Vec::new();
     for gpu in 0..2 {
         for _ in 0..40 {
             let start = 200 + random.below(LENGTH - 1000);
-            ops.push((gpu, start, start + 1 + random.below(400), random.below(4) as usize));
+            ops.push((
+                gpu,
+                start,
+                start + 1 + random.below(shape.longest),
+                random.below(shape.kernels) as usize,
+            ));
         }
     }
     let mut joules = BTreeMap::new();
@@ -44,7 +65,7 @@ fn made_up(dir: &Dir, name: &str, seed: u64, step: i64) -> MadeUp {
         joules.insert(gpu, (0..LENGTH).map(|us| watts(us) / 1e6).collect::<Vec<f64>>());
     }
     let mut sql = String::from("BEGIN;");
-    for name in 0..4 {
+    for name in 0..shape.kernels {
         sql += &format!("INSERT INTO rocpd_string VALUES ({}, 'kernel {name}');", 10 + name);
     }
     sql += "INSERT INTO rocpd_string VALUES (1, 'KernelExecution'), (2, 'UserMarker'), (3, 'even'), (4, 'outer'), (5, 'hipLaunchKernel');";
@@ -69,7 +90,7 @@ fn made_up(dir: &Dir, name: &str, seed: u64, step: i64) -> MadeUp {
     }
     let mut id = 1;
     for (gpu, joules) in &joules {
-        let (mut at, mut counter) = (0, 1000.0);
+        let (mut at, mut counter, step) = (0, 1000.0, shape.steps[*gpu as usize]);
         // Readings begin and end where the counter changes, but the first.
         let mut until = step / 2;
         while at < LENGTH {
@@ -83,17 +104,31 @@ fn made_up(dir: &Dir, name: &str, seed: u64, step: i64) -> MadeUp {
         }
     }
     sql += "COMMIT;";
-    MadeUp { trace: dir.trace(name, &sql), ops, joules }
+    MadeUp { trace: dir.trace(name, &sql), shape, ops, joules }
 }
 
-/// Joules by the key of each operation, and of that what is of steps in which nothing else ran.
-fn modelled<K: Ord + Clone>(
-    made: &MadeUp,
-    step: i64,
-    key: impl Fn(usize, &Op) -> K,
-) -> BTreeMap<K, (f64, f64)> {
-    let mut found: BTreeMap<K, (f64, f64)> = BTreeMap::new();
+/// What a key has.
+#[derive(Clone, Copy, Default)]
+struct Sums {
+    joules: f64,
+    /// Of that what is of steps in which nothing else ran.
+    measured: f64,
+    /// How long its operations ran on each GPU in steps, us.
+    us: [i64; 2],
+}
+
+impl Sums {
+    /// Whether that is less than a step in all: multiplied by both, so that nothing is rounded.
+    fn is_refused(&self, [first, second]: [i64; 2]) -> bool {
+        self.us[0] * second + self.us[1] * first < first * second
+    }
+}
+
+/// Sums by the key of each operation.
+fn modelled<K: Ord + Clone>(made: &MadeUp, key: impl Fn(usize, &Op) -> K) -> BTreeMap<K, Sums> {
+    let mut found: BTreeMap<K, Sums> = BTreeMap::new();
     for (gpu, joules) in &made.joules {
+        let step = made.shape.steps[*gpu as usize];
         let running = |us: i64| {
             let of_gpu = made.ops.iter().enumerate().filter(|(_, (of, ..))| of == gpu);
             of_gpu.filter(|(_, (_, start, end, _))| *start <= us && us < *end).collect::<Vec<_>>()
@@ -121,8 +156,9 @@ fn modelled<K: Ord + Clone>(
                 for (at, op) in running {
                     let part = above / busy.len() as f64 / running.len() as f64;
                     let sums = found.entry(key(*at, op)).or_default();
-                    sums.0 += part;
-                    sums.1 += if keys.len() == 1 { part } else { 0.0 };
+                    sums.joules += part;
+                    sums.measured += if keys.len() == 1 { part } else { 0.0 };
+                    sums.us[*gpu as usize] += 1;
                 }
             }
         }
@@ -136,9 +172,14 @@ fn report(dir: &Dir, arguments: &[&str]) -> Value {
 }
 
 #[track_caller]
-fn equals(found: &Value, name: &str, (joules, measured): (f64, f64)) {
+fn row<'a>(found: &'a Value, name: &str) -> &'a Value {
     let rows = found["rows"].as_array().unwrap();
-    let row = rows.iter().find(|row| row["name"] == name).unwrap_or_else(|| panic!("no {name}: {found}"));
+    rows.iter().find(|row| row["name"] == name).unwrap_or_else(|| panic!("no {name}: {found}"))
+}
+
+#[track_caller]
+fn equals(found: &Value, name: &str, Sums { joules, measured, .. }: Sums) {
+    let row = row(found, name);
     let number = |key: &str| row[key].as_f64().unwrap_or_else(|| panic!("no {key}: {row}"));
     assert!((number("own_joules") - joules).abs() < 1e-6, "{name}: {joules} {row}");
     if number("joules") == number("own_joules") {
@@ -152,22 +193,24 @@ fn equals(found: &Value, name: &str, (joules, measured): (f64, f64)) {
 #[test]
 fn joules_are_those_of_the_model() {
     let dir = Dir::new();
-    for (seed, step) in [(1, 10), (2, 50), (3, 100)] {
-        let made = made_up(&dir, &format!("{seed}.rpd"), seed, step);
+    let uneven = Shape { steps: [10, 100], ..of_one_pace(10) };
+    let shapes = [of_one_pace(10), of_one_pace(50), of_one_pace(100), uneven];
+    for (seed, shape) in (1..).zip(shapes) {
+        let made = made_up(&dir, &format!("{seed}.rpd"), seed, shape);
         let by_kernel = report(&dir, &[&made.trace]);
-        for (name, sums) in modelled(&made, step, |_, (.., name)| *name) {
+        for (name, sums) in modelled(&made, |_, (.., name)| *name) {
             equals(&by_kernel, &format!("kernel {name}"), sums);
         }
         let by_gpu = report(&dir, &["--by", "gpu", &made.trace]);
-        for (gpu, sums) in modelled(&made, step, |_, (gpu, ..)| *gpu) {
+        for (gpu, sums) in modelled(&made, |_, (gpu, ..)| *gpu) {
             equals(&by_gpu, &format!("GPU {gpu}"), sums);
         }
         let by_marker = report(&dir, &["--by", "marker", &made.trace]);
-        let of_markers = modelled(&made, step, |at, _| at % 2 == 0);
+        let of_markers = modelled(&made, |at, _| at % 2 == 0);
         equals(&by_marker, "even", of_markers[&true]);
         equals(&by_marker, "outer", of_markers[&false]);
         let outer = &by_marker["rows"][0];
-        let all = of_markers[&true].0 + of_markers[&false].0;
+        let all = of_markers[&true].joules + of_markers[&false].joules;
         assert!(
             (outer["joules"].as_f64().unwrap() - all).abs() < 1e-6,
             "a range has what is inside: {outer}"
@@ -183,18 +226,84 @@ fn joules_are_those_of_the_model() {
                 (number("joules") - parts).abs() < 1e-9 && (number("idle_watts") - FLOOR).abs() < 1e-6,
                 "{gpu}"
             );
-            assert_eq!(number("step_ns") as i64, step * US);
+            assert_eq!(number("step_ns") as i64, shape.steps[number("gpu") as usize] * US);
         }
         // What was not selected has its share, and no row.
         let some = report(&dir, &["--kernel", "kernel [01]", &made.trace]);
         assert_eq!(some["rows"].as_array().unwrap().len(), 2);
-        for (name, (joules, _)) in modelled(&made, step, |_, (.., name)| *name).into_iter().take(2) {
-            let name = format!("kernel {name}");
-            let row =
-                some["rows"].as_array().unwrap().iter().find(|row| row["name"] == name.as_str()).unwrap();
-            assert!((row["joules"].as_f64().unwrap() - joules).abs() < 1e-6, "{name}");
+        for (name, sums) in modelled(&made, |_, (.., name)| *name).into_iter().take(2) {
+            let row = row(&some, &format!("kernel {name}"));
+            assert!((row["joules"].as_f64().unwrap() - sums.joules).abs() < 1e-6, "{row}");
         }
     }
+}
+
+#[test]
+fn what_ran_on_a_gpu_is_refused_by_the_step_of_its_own_sensor() {
+    let dir = Dir::new();
+    let shape = Shape { steps: [10, 100], kernels: 60, longest: 60 };
+    // Rows that the slower sensor's step would refuse and their own does not; refused ones of one GPU, of the other one, and of both.
+    let (mut spared, mut first, mut second, mut both) = (0, 0, 0, 0);
+    for seed in 1..4 {
+        let made = made_up(&dir, &format!("{seed}.rpd"), seed, shape);
+        let found = report(&dir, &[&made.trace]);
+        for (name, sums) in modelled(&made, |_, (.., name)| *name) {
+            let name = format!("kernel {name}");
+            if !sums.is_refused(shape.steps) {
+                equals(&found, &name, sums);
+                assert_eq!(row(&found, &name)["refused"], Value::Null, "{name}");
+                spared += u64::from(sums.us[0] + sums.us[1] < shape.steps[1]);
+                continue;
+            }
+            let ms = |us: i64| format!("{:.3} ms", us as f64 / 1000.0);
+            let why = match sums.us {
+                [us, 0] => {
+                    first += 1;
+                    format!(
+                        "it ran for {}, which is less than a step of the sensor of GPU 0 (0.010 ms)",
+                        ms(us)
+                    )
+                }
+                [0, us] => {
+                    second += 1;
+                    format!(
+                        "it ran for {}, which is less than a step of the sensor of GPU 1 (0.100 ms)",
+                        ms(us)
+                    )
+                }
+                [one, other] => {
+                    both += 1;
+                    format!(
+                        "it ran for {} on GPU 0 (a step: 0.010 ms) and {} on GPU 1 (a step: 0.100 ms), which is less than a step in all",
+                        ms(one),
+                        ms(other)
+                    )
+                }
+            };
+            let row = row(&found, &name);
+            assert_eq!((&row["joules"], &row["refused"]), (&Value::Null, &why.into()), "{name}");
+        }
+        let table = dir.run(&["energy", &made.trace]);
+        for line in ["energy counter, a step each 10.00 us", "energy counter, a step each 100.0 us"] {
+            assert!(table.expect(0).stdout.contains(line), "{table}");
+        }
+    }
+    assert!([spared, first, second, both].iter().all(|count| *count > 0), "{spared} {first} {second} {both}");
+}
+
+#[test]
+fn the_period_of_a_session_is_that_of_the_gpus_it_sampled() {
+    let dir = Dir::new();
+    let trace = dir.trace(
+        "periods.rpd",
+        "INSERT INTO rocpd_metadata (tag, value) VALUES ('session::0::monitor_period_ns', '10000000'),
+             ('session::1::monitor_period_ns', '100000000');
+         INSERT INTO rocpd_monitor VALUES (1, 'gpu', 0, 'power', 1, 1000000000, '50'),
+             ((1 << 32) + 1, 'gpu', 1, 'power', 1, 1000000000, '50');",
+    );
+    let found = report(&dir, &[&trace]);
+    let steps = [0, 1].map(|gpu: usize| found["gpus"][gpu]["step_ns"].as_u64());
+    assert_eq!(steps, [Some(10_000_000), Some(100_000_000)], "{found}");
 }
 
 #[test]

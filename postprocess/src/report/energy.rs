@@ -6,9 +6,11 @@
 //! ran, and in equal parts where several ran at once. So the energy of a GPU is that of its operations and of its idle floor.
 //!
 //! Only steps in which nothing else ran were really measured for a row; what it got of others was worked out by time, and each row says how
-//! much it is. A row that ran for less than a step got no energy that means anything, and has none.
+//! much it is. A row that ran for less than a step of the sensor of its GPU got no energy that means anything, and has none. Sensors of
+//! several GPUs may have steps of several lengths: of a row of several GPUs, the time on each counts in steps of that GPU's.
 
 mod groups;
+mod long_enough;
 mod of_ops;
 mod sensor;
 mod sweep;
@@ -22,6 +24,7 @@ use rusqlite::Connection;
 use serde::Serialize;
 
 use self::groups::{EnergyGroup, GroupedOp, Groups};
+pub(super) use self::long_enough::{SampledTime, StepLengths};
 pub(super) use self::of_ops::OpEnergies;
 pub use self::sensor::PowerSensor;
 use self::sensor::Steps;
@@ -69,7 +72,7 @@ pub struct EnergyRow {
     pub operations: u64,
     /// Sum of their durations, as far as a sensor was read meanwhile, ns.
     pub gpu_ns: u64,
-    /// Their energy; none where they ran for less than a step of the sensor.
+    /// Their energy; none where they ran for less than a step of the sensor of their GPU, or of several GPUs for less than one in all.
     pub joules: Option<f64>,
     /// The part of that which no marker inside has; the same where rows are no markers.
     pub own_joules: Option<f64>,
@@ -113,36 +116,33 @@ impl Energy {
         idle_watts: Option<f64>,
     ) -> Result<Energy> {
         let Groups { mut groups, ops, left_out } = Groups::of((trace, version), selected, by)?;
-        let mut sums: BTreeMap<i64, Share> = BTreeMap::new();
         let mut unsampled = 0;
-        let gpus = share_out(sensor::steps(trace)?, ops, idle_watts, |group, share| {
-            unsampled += if group < 0 { 0 } else { share.unread };
-            sums.entry(group).or_default().add(&share);
+        let gpus = share_out(sensor::steps(trace)?, ops, idle_watts, |gpu, group, share| {
+            if let Some(group) = usize::try_from(group).ok().and_then(|group| groups.get_mut(group)) {
+                unsampled += share.unread;
+                group.own.add(&share);
+                group.sampled.add(gpu, share.ns as f64);
+            }
             Ok(())
         })?;
-        for (group, share) in sums {
-            if let Some(group) = usize::try_from(group).ok().and_then(|group| groups.get_mut(group)) {
-                group.own = share;
-            }
-        }
-        Ok(Energy { rows: rows(groups, step_ns(&gpus)), gpus, left_out, unsampled })
+        Ok(Energy { rows: rows(groups, &StepLengths::of(&gpus)), gpus, left_out, unsampled })
     }
 }
 
-/// Shares the energy of each step out among the operations that ran meanwhile, in the order of GPUs and time. `ended` is told the group and
-/// the share of each.
+/// Shares the energy of each step out among the operations that ran meanwhile, in the order of GPUs and time. `ended` is told the GPU, the
+/// group and the share of each.
 fn share_out(
     mut steps: BTreeMap<i64, Steps>,
     (mut first, mut second): (Sorted<GroupedOp>, Sorted<GroupedOp>),
     idle_watts: Option<f64>,
-    mut ended: impl FnMut(i64, Share) -> Result<()>,
+    mut ended: impl FnMut(i64, i64, Share) -> Result<()>,
 ) -> Result<Vec<GpuEnergy>> {
     // What ran in each step has to be known before it can be shared.
     let mut sweeps = Sweeps::new(&mut steps);
     while let Some(op) = first.next()? {
-        sweeps.add(op, &mut |_, _| Ok(()))?;
+        sweeps.add(op, &mut |_, _, _| Ok(()))?;
     }
-    sweeps.finish(&mut |_, _| Ok(()))?;
+    sweeps.finish(&mut |_, _, _| Ok(()))?;
     let gpus = steps.iter_mut().map(|(gpu, steps)| share(*gpu, steps, idle_watts)).collect();
     let mut sweeps = Sweeps::new(&mut steps);
     while let Some(op) = second.next()? {
@@ -150,11 +150,6 @@ fn share_out(
     }
     sweeps.finish(&mut ended)?;
     Ok(gpus)
-}
-
-/// How long what has joules must have run: a row may be of several GPUs, and ran for a step of each.
-fn step_ns(gpus: &[GpuEnergy]) -> u64 {
-    gpus.iter().map(|gpu| gpu.step_ns).max().unwrap_or(0)
 }
 
 /// Sweeps GPU after GPU.
@@ -168,25 +163,26 @@ impl<'a> Sweeps<'a> {
         Sweeps { steps, current: None }
     }
 
-    fn add(&mut self, op: GroupedOp, ended: &mut impl FnMut(i64, Share) -> Result<()>) -> Result<()> {
+    fn add(&mut self, op: GroupedOp, ended: &mut impl FnMut(i64, i64, Share) -> Result<()>) -> Result<()> {
         if self.current.as_ref().is_none_or(|(gpu, _)| *gpu != op.gpu) {
             self.end_gpu(ended)?;
             self.current = Some((op.gpu, EnergySweep::new(op.start)));
         }
         match (&mut self.current, self.steps.get_mut(&op.gpu)) {
-            (Some((_, sweep)), Some(steps)) => sweep.begin(&mut steps.steps, &op, ended),
-            _ => ended(op.group, Share { unread: 1, ..Share::default() }),
+            (Some((_, sweep)), Some(steps)) => {
+                sweep.begin(&mut steps.steps, &op, &mut |group, share| ended(op.gpu, group, share))
+            }
+            _ => ended(op.gpu, op.group, Share { unread: 1, ..Share::default() }),
         }
     }
 
-    fn end_gpu(&mut self, ended: &mut impl FnMut(i64, Share) -> Result<()>) -> Result<()> {
-        match self.current.take().map(|(gpu, sweep)| (self.steps.get_mut(&gpu), sweep)) {
-            Some((Some(steps), sweep)) => sweep.finish(&mut steps.steps, ended),
-            _ => Ok(()),
-        }
+    fn end_gpu(&mut self, ended: &mut impl FnMut(i64, i64, Share) -> Result<()>) -> Result<()> {
+        let Some((gpu, sweep)) = self.current.take() else { return Ok(()) };
+        let Some(steps) = self.steps.get_mut(&gpu) else { return Ok(()) };
+        sweep.finish(&mut steps.steps, &mut |group, share| ended(gpu, group, share))
     }
 
-    fn finish(mut self, ended: &mut impl FnMut(i64, Share) -> Result<()>) -> Result<()> {
+    fn finish(mut self, ended: &mut impl FnMut(i64, i64, Share) -> Result<()>) -> Result<()> {
         self.end_gpu(ended)
     }
 }
@@ -219,7 +215,7 @@ fn share(gpu: i64, steps: &mut Steps, given: Option<f64>) -> GpuEnergy {
     }
 }
 
-fn rows(mut groups: Vec<EnergyGroup>, step_ns: u64) -> Vec<EnergyRow> {
+fn rows(mut groups: Vec<EnergyGroup>, steps: &StepLengths) -> Vec<EnergyRow> {
     // A parent is before its children.
     for at in (0..groups.len()).rev() {
         let own = groups[at].own;
@@ -227,20 +223,24 @@ fn rows(mut groups: Vec<EnergyGroup>, step_ns: u64) -> Vec<EnergyRow> {
         groups[at].all_operations += groups[at].operations;
         let (all, operations) = (groups[at].all, groups[at].all_operations);
         if let Some(parent) = groups[at].parent {
+            let sampled = groups[at].sampled.clone();
             groups[parent].all.add(&all);
             groups[parent].all_operations += operations;
+            groups[parent].sampled.add_all(&sampled);
         }
     }
     let mut children: BTreeMap<Option<usize>, Vec<usize>> = BTreeMap::new();
     for (at, group) in groups.iter().enumerate() {
         children.entry(group.parent).or_default().push(at);
     }
-    let refused = |group: &EnergyGroup| is_refused(group.all.ns, step_ns);
+    let mut refusals: Vec<Option<String>> =
+        groups.iter().map(|group| steps.refusal(&group.sampled)).collect();
     for siblings in children.values_mut() {
         siblings.sort_by(|one, other| {
+            let by_refusal = refusals[*one].is_some().cmp(&refusals[*other].is_some());
             let (one, other) = (&groups[*one], &groups[*other]);
             let energy = other.all.joules.partial_cmp(&one.all.joules).unwrap_or(Ordering::Equal);
-            refused(one).cmp(&refused(other)).then(energy).then_with(|| one.name.cmp(&other.name))
+            by_refusal.then(energy).then_with(|| one.name.cmp(&other.name))
         });
     }
     let mut rows = Vec::with_capacity(groups.len());
@@ -252,7 +252,7 @@ fn rows(mut groups: Vec<EnergyGroup>, step_ns: u64) -> Vec<EnergyRow> {
     wait(&mut waiting, None, 0);
     while let Some((at, depth)) = waiting.pop() {
         let group = &groups[at];
-        let refused = refusal(group.all.ns, step_ns);
+        let refused = refusals[at].take();
         wait(&mut waiting, Some(at), depth + 1);
         if group.all.ns == 0 {
             continue;
@@ -271,16 +271,4 @@ fn rows(mut groups: Vec<EnergyGroup>, step_ns: u64) -> Vec<EnergyRow> {
         });
     }
     rows
-}
-
-fn is_refused(ns: u64, step_ns: u64) -> bool {
-    ns < step_ns.max(1)
-}
-
-/// Why operations that ran for so long in all have no joules, where they have none.
-pub(super) fn refusal(ns: u64, step_ns: u64) -> Option<String> {
-    let time = |ns: u64| format!("{:.3} ms", ns as f64 / 1e6);
-    is_refused(ns, step_ns).then(|| {
-        format!("it ran for {}, which is less than a step of the sensor ({})", time(ns), time(step_ns))
-    })
 }

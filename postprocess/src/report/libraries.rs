@@ -17,7 +17,7 @@ use rusqlite::Connection;
 use serde::Serialize;
 
 use super::caused::{CausedOp, CausedOps};
-use super::energy::{self, OpEnergies};
+use super::energy::{OpEnergies, SampledTime, StepLengths};
 use super::gpu_time::{LeftOut, OpName, OpTexts};
 use super::stream::Streams;
 use crate::check::rule::are_sound;
@@ -64,7 +64,8 @@ pub struct Configuration {
     pub operations: u64,
     /// Sum of the durations of these, ns.
     pub gpu_ns: u64,
-    /// Their energy above the idle floor, as [`energy::Energy`] has it; none where no sensor was read, or for less than one of its steps.
+    /// Their energy above the idle floor, as [`Energy`](super::energy::Energy) has it; none where no sensor was read, or for less than one of
+    /// its steps.
     pub joules: Option<f64>,
     /// Why there are none although a sensor was read.
     pub joules_refused: Option<String>,
@@ -134,8 +135,8 @@ struct Growing {
     operations: u64,
     gpu_ns: u64,
     joules: f64,
-    /// Time of the operations while a sensor was read, ns.
-    sampled_ns: f64,
+    /// Time of the operations while a sensor was read.
+    sampled: SampledTime,
     kernels: BTreeMap<OpName, (u64, u64)>,
 }
 
@@ -151,7 +152,7 @@ impl Growing {
             operations: 0,
             gpu_ns: 0,
             joules: 0.0,
-            sampled_ns: 0.0,
+            sampled: SampledTime::default(),
             kernels: BTreeMap::new(),
         }
     }
@@ -168,7 +169,7 @@ impl Growing {
         self.operations += 1;
         self.gpu_ns = self.gpu_ns.saturating_add(given.ns);
         self.joules += f64::from_bits(launch.joules) / given.among as f64;
-        self.sampled_ns += launch.sampled_ns as f64 / given.among as f64;
+        self.sampled.add(launch.gpu, launch.sampled_ns as f64 / given.among as f64);
         let kernel = self.kernels.entry(launch.name).or_default();
         *kernel = (kernel.0 + 1, kernel.1.saturating_add(given.ns));
     }
@@ -196,6 +197,8 @@ struct Event {
     is_failed: i64,
     /// For a launch: whether the operation is none of those asked for.
     is_unasked: i64,
+    /// For a launch: the GPU of the operation.
+    gpu: i64,
     /// For a launch: the operation's energy above the idle floor, as bits.
     joules: u64,
     /// For a launch: how long the operation ran while a sensor was read, ns.
@@ -217,6 +220,7 @@ impl Event {
             id: op.id,
             value: op.duration().min(i64::MAX as u64) as i64,
             name: op.name,
+            gpu: op.gpu,
             ..Event::zeroed()
         }
     }
@@ -396,7 +400,7 @@ impl Libraries {
         let mut events = Sorter::new();
         let mut launches = Sorter::new();
         let energies = OpEnergies::of(trace, selected)?;
-        let step_ns = energies.as_ref().map(|energies| energies.step_ns);
+        let steps = energies.as_ref().map(|energies| energies.steps.clone());
         let ops = CausedOps::of(trace, selected)?;
         let left_out = ops.left_out;
         each_launch((trace, version), ops, |launch| match energies {
@@ -458,7 +462,7 @@ impl Libraries {
         let mut unsampled = 0;
         each_given(events, |launch, given| {
             let is_read = launch.sampled_ns > 0 || launch.value == 0 || launch.is_unasked != 0;
-            unsampled += u64::from(step_ns.is_some() && !is_read);
+            unsampled += u64::from(steps.is_some() && !is_read);
             for given in given {
                 if let Some(configuration) = configurations.get_mut(given.call.place) {
                     configuration.add(launch, given);
@@ -473,7 +477,7 @@ impl Libraries {
         let mut texts = OpTexts::of(trace)?;
         let mut configurations: Vec<Configuration> = configurations
             .into_iter()
-            .map(|grown| finished(grown, step_ns, &mut texts))
+            .map(|grown| finished(grown, steps.as_ref(), &mut texts))
             .collect::<rusqlite::Result<_>>()?;
         configurations.sort_by(|one, other| {
             let key = |of: &Configuration| (Reverse(of.gpu_ns), Reverse(of.cpu_ns));
@@ -485,7 +489,7 @@ impl Libraries {
                 ))
             })
         });
-        Ok(Libraries { configurations, impossible, left_out, has_sensors: step_ns.is_some(), unsampled })
+        Ok(Libraries { configurations, impossible, left_out, has_sensors: steps.is_some(), unsampled })
     }
 }
 
@@ -510,10 +514,10 @@ fn each_launch(
     })
 }
 
-/// `step_ns`: of the sensors, where any was read.
+/// `steps`: of the sensors, where any was read.
 fn finished(
     grown: Growing,
-    step_ns: Option<u64>,
+    steps: Option<&StepLengths>,
     texts: &mut OpTexts<'_>,
 ) -> rusqlite::Result<Configuration> {
     let arguments = Arguments::of(&grown.text);
@@ -535,11 +539,10 @@ fn finished(
         HIPBLASLT if grown.function.is_empty() => Some(grown.text.clone()),
         library => bench::command(library, &grown.function, &arguments),
     };
-    let sampled_ns = grown.sampled_ns.round() as u64;
-    let step_ns = step_ns.filter(|_| sampled_ns > 0);
-    let joules_refused = step_ns.and_then(|step_ns| energy::refusal(sampled_ns, step_ns));
+    let steps = steps.filter(|_| !grown.sampled.is_empty());
+    let joules_refused = steps.and_then(|steps| steps.refusal(&grown.sampled));
     Ok(Configuration {
-        joules: (step_ns.is_some() && joules_refused.is_none()).then_some(grown.joules),
+        joules: (steps.is_some() && joules_refused.is_none()).then_some(grown.joules),
         joules_refused,
         gpu_us: (launching > 0).then(|| ns / 1e3 / launching as f64),
         gflop_per_s: work.flop.and_then(rate),

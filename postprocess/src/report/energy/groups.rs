@@ -9,8 +9,8 @@ use bytemuck::{Pod, Zeroable};
 use rpd_schema::Version;
 use rusqlite::Connection;
 
-use super::EnergyBy;
 use super::sweep::Share;
+use super::{EnergyBy, SampledTime};
 use crate::pass::sorted::{Sorted, Sorter};
 use crate::region::Selected;
 use crate::report::gpu_time::{GpuOp, GpuOps, LeftOut, OpTexts};
@@ -41,12 +41,13 @@ pub(super) struct EnergyGroup {
     /// With those of its parts.
     pub(super) all_operations: u64,
     pub(super) all: Share,
+    pub(super) sampled: SampledTime,
 }
 
 impl EnergyGroup {
     fn new(name: String, parent: Option<usize>, ranges: Option<u64>) -> EnergyGroup {
-        let (own, all) = (Share::default(), Share::default());
-        EnergyGroup { name, parent, ranges, operations: 0, own, all_operations: 0, all }
+        let (own, all, sampled) = (Share::default(), Share::default(), SampledTime::default());
+        EnergyGroup { name, parent, ranges, operations: 0, own, all_operations: 0, all, sampled }
     }
 }
 

@@ -5,7 +5,7 @@ use bytemuck::{Pod, Zeroable};
 use rusqlite::Connection;
 
 use super::groups::GroupedOp;
-use super::{sensor, share_out, step_ns};
+use super::{StepLengths, sensor, share_out};
 use crate::pass::sorted::{Sorted, Sorter};
 use crate::region::Selected;
 use crate::report::gpu_time::GpuOps;
@@ -27,7 +27,7 @@ pub(in crate::report) struct OpEnergies {
     ops: Sorted<OpEnergy>,
     next: Option<OpEnergy>,
     /// What ran for less has no joules.
-    pub(in crate::report) step_ns: u64,
+    pub(in crate::report) steps: StepLengths,
 }
 
 impl OpEnergies {
@@ -45,14 +45,14 @@ impl OpEnergies {
         while let Some(op) = ops.next()? {
             sorter.push(GroupedOp { gpu: op.gpu, start: op.start, end: op.end, group: op.id })?;
         }
-        let gpus = share_out(steps, sorter.sorted_twice()?, None, |op, share| {
+        let gpus = share_out(steps, sorter.sorted_twice()?, None, |_, op, share| {
             if !selected.has_op(op) {
                 return Ok(());
             }
             energies.push(OpEnergy { op, sampled_ns: share.ns, joules: share.joules.to_bits() })
         })?;
         let mut ops = energies.sorted()?;
-        Ok(Some(OpEnergies { next: ops.next()?, ops, step_ns: step_ns(&gpus) }))
+        Ok(Some(OpEnergies { next: ops.next()?, ops, steps: StepLengths::of(&gpus) }))
     }
 
     /// Joules of an operation, and for how long it ran while a sensor was read, ns. To be asked in the order of ids.

@@ -58,7 +58,7 @@ impl Step {
 pub(super) struct Steps {
     pub(super) sensor: PowerSensor,
     pub(super) steps: Vec<Step>,
-    /// Between two readings, where the recorder said it.
+    /// Between two readings, where the recorders that read this GPU said it; the longest of theirs.
     period_ns: Option<u64>,
 }
 
@@ -81,6 +81,8 @@ struct Reading {
     start: i64,
     end: i64,
     value: f64,
+    /// The session that read it.
+    session: i64,
 }
 
 /// Those of each GPU: of its energy counter, or else of its power sensor.
@@ -93,10 +95,17 @@ pub(super) fn steps(trace: &Connection) -> Result<BTreeMap<i64, Steps>> {
         return Ok(found);
     }
     let sessions = rpd_schema::sessions(trace)?;
-    let period_ns =
-        sessions.iter().filter_map(|session| session.number(session_fact::MONITOR_PERIOD_NS)).max();
+    let periods: BTreeMap<i64, u64> = sessions
+        .iter()
+        .filter_map(|session| {
+            let period_ns = session.number(session_fact::MONITOR_PERIOD_NS)?;
+            Some((i64::from(session.session), period_ns))
+        })
+        .collect();
     for (sensor, name) in [(PowerSensor::Energy, "energy"), (PowerSensor::Power, "power")] {
         for (gpu, readings) in readings(trace, name)? {
+            let of_readings = readings.iter().filter_map(|reading| periods.get(&reading.session));
+            let period_ns = of_readings.max().copied();
             let steps = match sensor {
                 PowerSensor::Energy => of_counter(&readings),
                 PowerSensor::Power => readings.iter().map(of_power).filter(Step::is_possible).collect(),
@@ -112,14 +121,19 @@ pub(super) fn steps(trace: &Connection) -> Result<BTreeMap<i64, Steps>> {
 /// Possible ones of each GPU, in the order of time; one that begins while another holds is left out.
 fn readings(trace: &Connection, sensor: &str) -> Result<BTreeMap<i64, Vec<Reading>>> {
     let mut rows = trace.prepare(
-        "SELECT deviceId, start, \"end\", value FROM rocpd_monitor WHERE deviceType = 'gpu' AND monitorType = ?1 \
+        "SELECT deviceId, start, \"end\", value, id >> 32 FROM rocpd_monitor WHERE deviceType = 'gpu' AND monitorType = ?1 \
          AND typeof(deviceId) = 'integer' AND typeof(start) = 'integer' AND typeof(\"end\") = 'integer' ORDER BY deviceId, start, \"end\"",
     )?;
     let mut rows = rows.query([sensor])?;
     let mut found: BTreeMap<i64, Vec<Reading>> = BTreeMap::new();
     while let Some(row) = rows.next()? {
         let Some(value) = number(row.get_ref(3)?) else { continue };
-        let reading = Reading { start: row.get(1)?, end: row.get(2)?, value };
+        let reading = Reading {
+            start: row.get(1)?,
+            end: row.get(2)?,
+            value,
+            session: row.get_ref(4)?.as_i64().unwrap_or(0),
+        };
         let of_gpu = found.entry(row.get(0)?).or_default();
         let is_possible = are_sound((reading.start, reading.end))
             && reading.start < reading.end
@@ -184,7 +198,7 @@ mod tests {
     /// Times in milliseconds.
     fn counter(readings: &[(i64, i64, f64)]) -> Vec<(i64, i64, f64)> {
         const MS: i64 = 1_000_000;
-        let reading = |&(start, end, value)| Reading { start: start * MS, end: end * MS, value };
+        let reading = |&(start, end, value)| Reading { start: start * MS, end: end * MS, value, session: 0 };
         let readings: Vec<Reading> = readings.iter().map(reading).collect();
         of_counter(&readings).iter().map(|step| (step.start / MS, step.end / MS, step.joules)).collect()
     }
