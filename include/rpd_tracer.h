@@ -38,6 +38,10 @@ void rpdopen(void);
 /* For a program that uses no GPU itself. How many GPUs this machine has, of those that RPDT_MONITOR_GPUS names or of all. */
 uint32_t rpdmonitor_gpus(void);
 
+/* How many of the sensors that RPDT_MONITOR names any of these GPUs has, or may have: one that sleeps is not woken. A sensor that none has
+ * is named on standard error, unless RPDT_MONITOR is `available`. Reads each sensor once, and records nothing. */
+uint32_t rpdmonitor_sensors(void);
+
 /* Samples their sensors from now on, as RPDT_MONITOR and its like say. Returns how many GPUs this process samples, once it has the first
  * values or after a second: another process may already sample some of them into the same file. Where one that RPDT_MONITOR_GPUS names is
  * missing, nothing is sampled. */

@@ -762,3 +762,73 @@ fn a_recording_without_a_row_is_one() {
     first.signal(libc::SIGTERM);
     first.finish();
 }
+
+#[test]
+fn rpd_monitor_does_not_run_a_command_where_no_gpu_has_the_sensors() {
+    let dir = Dir::new();
+    let sysfs = Sysfs::new(&dir);
+    for (sensors, why) in [
+        (
+            "energy",
+            "rpd: no sensor to sample: no GPU has energy; --sensors available samples those that there are\n",
+        ),
+        (
+            "energy,mclk:5ms",
+            "rpd: no sensor to sample: no GPU has energy or mclk; --sensors available samples ",
+        ),
+    ] {
+        let ran = rpd_monitor(&dir, &["--sensors", sensors, "--", "touch", "ran"]).run();
+        assert!(ran.expect(1).stderr.contains(why), "{ran}");
+        assert!(ran.stderr.contains("]: no sampled GPU has the sensor energy: "), "{ran}");
+        assert_eq!(ran.stderr.lines().count(), 1 + sensors.split(',').count(), "{ran}");
+    }
+    let ran = rpd_monitor(&dir, &["--sensors", "energy", "--gpu", "0"]).run();
+    assert!(ran.expect(1).stderr.contains("none of the GPUs 0 has energy; "), "{ran}");
+    assert_eq!(dir.names(), ["sys"], "the command has not run, and there is no file");
+    // A trace that is there stays.
+    rpd_monitor(&dir, &["--sensors", "power", "--", "true"]).run().expect(0);
+    let before = fs::read(dir.path("monitor.rpd")).unwrap();
+    let ran = rpd_monitor(&dir, &["--force", "--sensors", "energy", "--", "touch", "ran"]).run();
+    ran.expect(1);
+    assert_eq!(fs::read(dir.path("monitor.rpd")).unwrap(), before, "{ran}");
+    // Nothing at all.
+    fs::remove_file(sysfs.path("hwmon/hwmon2/power1_average")).unwrap();
+    fs::remove_file(sysfs.path("mem_info_vram_used")).unwrap();
+    let ran = rpd_monitor(&dir, &["-o", "other.rpd", "--", "touch", "ran"]).run();
+    let why = "rpd: no sensor to sample: no GPU has one that can be read; --sensors all says why\n";
+    assert_eq!(ran.expect(1).stderr, why);
+    // One that sleeps is not woken to see what it has.
+    sysfs.put("power/runtime_status", "suspended\n");
+    rpd_monitor(&dir, &["-o", "other.rpd", "--sensors", "energy", "--", "touch", "ran"]).run().expect(0);
+    assert!(dir.path("ran").exists());
+}
+
+#[test]
+fn rpd_monitor_names_sensors_that_no_gpu_has_once() {
+    let dir = Dir::new();
+    Sysfs::new(&dir);
+    // A second GPU, which has nothing but a counter of joules.
+    let device = dir.path("sys/devices/pci0000:00/0000:05:00.0");
+    fs::create_dir_all(&device).unwrap();
+    fs::write(device.join("uevent"), "DRIVER=amdgpu\nPCI_SLOT_NAME=0000:05:00.0\n").unwrap();
+    fs::write(device.join("gpu_metrics"), table(1 << 16, &[])).unwrap();
+    let card = dir.path("sys/class/drm/card7");
+    fs::create_dir_all(&card).unwrap();
+    std::os::unix::fs::symlink(&device, card.join("device")).unwrap();
+    let ran = rpd_monitor(&dir, &["--sensors", "power,energy,temp_edge", "--", "touch", "ran"]).run();
+    assert!(ran.expect(0).stderr.contains("monitor.rpd: 2 GPUs, 2 sensors, "), "{ran}");
+    assert!(dir.path("ran").exists());
+    for line in [
+        "]: no sampled GPU has the sensor temp_edge: ",
+        "]: sensor energy of GPU 0 cannot be read: ",
+        "]: sensor power of GPU 1 cannot be read: ",
+    ] {
+        assert_eq!(ran.stderr.matches(line).count(), 1, "{ran}");
+    }
+    assert_eq!(ran.stderr.lines().count(), 4, "no more is said of temp_edge: {ran}");
+    assert_eq!(values(&rows_of(&dir.trace("monitor.rpd"), 1, "energy")), ["1"]);
+    // What processes use is known once there are any.
+    let ran = rpd_monitor(&dir, &["-o", "other.rpd", "--sensors", "vram_process", "--", "true"]).run();
+    ran.expect(0);
+    assert!(!ran.stderr.contains("no sampled GPU has"), "{ran}");
+}

@@ -49,6 +49,14 @@ impl OwnRecorder {
         self.count(c"rpdmonitor_gpus")
     }
 
+    /// How many of the sensors asked for any of these GPUs has. Those that none has are named.
+    ///
+    /// # Errors
+    /// As [`OwnRecorder::gpus`].
+    pub(crate) fn sensors(&self) -> Result<u32> {
+        self.count(c"rpdmonitor_sensors")
+    }
+
     /// Begins to sample GPUs; how many.
     ///
     /// # Errors

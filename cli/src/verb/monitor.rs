@@ -32,8 +32,9 @@ use crate::verb::record::not_runnable;
 #[command(
     override_usage = "rpd monitor [OPTIONS] [--] [COMMAND [ARGUMENT]...]",
     after_help = "\
-Exit status: the command's, 127 if it was not found, 126 if it cannot be executed; without a command 0. 1 if there is no GPU to sample, or
-another process samples them into FILE: the command was not run then. Without a command also 1 if no sensor had a value.
+Exit status: the command's, 127 if it was not found, 126 if it cannot be executed; without a command 0. 1 if there is no GPU to sample, if
+none has one of the sensors, or if another process samples them into FILE: the command was not run then. Without a command also 1 if no
+sensor had a value. A sensor that no GPU has is named, unless those that there are were asked for.
 
 Example:
   rpd monitor -o node.rpd --sensors power,energy:100ms -- ./train"
@@ -104,6 +105,9 @@ impl Monitor {
         let count = recorder.gpus()? as usize;
         if count == 0 || count < self.gpu.len() {
             return Err(self.too_few(count));
+        }
+        if recorder.sensors()? == 0 {
+            return Err(self.no_sensor());
         }
         // From here on there is a file to be brought to its end.
         let noted = Interruption::note_some(SIGNALS).context("cannot install signal handlers")?;
@@ -183,6 +187,27 @@ impl Monitor {
             "no GPU to sample: there is none of the driver amdgpu in {}, and none that NVIDIA's libnvidia-ml.so.1 knows; \
              rpd doctor says what this machine has",
             text::escape(&sysfs)
+        )
+    }
+
+    /// Why nothing is sampled, where the GPUs have nothing of what is asked for.
+    fn no_sensor(&self) -> anyhow::Error {
+        let gpus: Vec<String> = self.gpu.iter().map(ToString::to_string).collect();
+        let none = match gpus.as_slice() {
+            [] => "no GPU".to_string(),
+            gpus => format!("none of the GPUs {}", gpus.join(", ")),
+        };
+        let asked: Vec<&str> = self.sensors.sensors.split(',').collect();
+        if asked.contains(&sensor::AVAILABLE) {
+            return anyhow!("no sensor to sample: {none} has one that can be read; --sensors all says why");
+        }
+        if asked.contains(&"all") {
+            return anyhow!("no sensor to sample: {none} has one that can be read");
+        }
+        anyhow!(
+            "no sensor to sample: {none} has {}; --sensors {} samples those that there are",
+            asked.join(" or "),
+            sensor::AVAILABLE
         )
     }
 

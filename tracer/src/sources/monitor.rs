@@ -2,7 +2,8 @@
 //! driver below /sys, and no library of AMD's is loaded; those of NVIDIA's are had from NVML.
 //!
 //! Off unless RPDT_MONITOR names sensors. Then a thread samples while recording is on, from the first record of the process on. In a process
-//! that has no GPU runtime (`rpd monitor`), [`rpdmonitor`] has the GPUs of the node sampled.
+//! that has no GPU runtime (`rpd monitor`), [`rpdmonitor`] has the GPUs of the node sampled, and [`rpdmonitor_sensors`] says before whether
+//! there is anything to sample.
 //!
 //! - `config`: what the user wants; `metric`: the sensors, their names, units and limits
 //! - `device`: one GPU; `sysfs`: the files of AMD's, `gpu_metrics` the binary one among them; `nvml`: NVIDIA's library
@@ -31,6 +32,7 @@ use rpd_transport::{log, thread, writer};
 
 use crate::guard::guard;
 use device::SampledGpu;
+use metric::Metric;
 use sampler::Sampler;
 
 /// The source.
@@ -55,10 +57,32 @@ static IS_MONITOR: AtomicBool = AtomicBool::new(false);
 /// The GPUs of the node, where somebody has asked for them.
 static NODE: OnceLock<Vec<GpuFacts>> = OnceLock::new();
 
+/// The sensors that were said to be on no GPU.
+static MISSING: OnceLock<Vec<Metric>> = OnceLock::new();
+
 /// How many GPUs the node has, of those that RPDT_MONITOR_GPUS names or of all.
 #[unsafe(no_mangle)]
 pub extern "C-unwind" fn rpdmonitor_gpus() -> u32 {
     guard(0, || wanted_of_node().count() as u32)
+}
+
+/// How many of the sensors that RPDT_MONITOR names any of these GPUs has, or may have: one that sleeps is not woken. A sensor that none has is
+/// named on standard error, but where RPDT_MONITOR asks for those that there are. Reads each sensor once.
+#[unsafe(no_mangle)]
+pub extern "C-unwind" fn rpdmonitor_sensors() -> u32 {
+    guard(0, || {
+        let config = config::get();
+        let gpus: Vec<SampledGpu> = wanted_of_node().map(SampledGpu::of).collect();
+        let missing = device::missing(config, &gpus);
+        let count = config.metrics.len() - missing.len();
+        if !config.is_lenient {
+            for (metric, why) in &missing {
+                log::problem(&format!("no sampled GPU has the sensor {}: {why}", metric.name()));
+            }
+            MISSING.get_or_init(|| missing.iter().map(|(metric, _)| *metric).collect());
+        }
+        count as u32
+    })
 }
 
 /// Samples the sensors of the node's GPUs in a process that has no GPU runtime, as RPDT_MONITOR and its like say. Returns how many GPUs
@@ -120,7 +144,8 @@ fn start(recorder: &'static Recorder) {
     if gpus.is_empty() || !recorder.switch.is_on() {
         return;
     }
-    let sampler: &'static Sampler = Box::leak(Box::new(Sampler::new(recorder, config::get(), gpus)));
+    let named = MISSING.get().cloned().unwrap_or_default();
+    let sampler: &'static Sampler = Box::leak(Box::new(Sampler::new(recorder, config::get(), gpus, named)));
     SAMPLER.store(std::ptr::from_ref(sampler).cast_mut(), Ordering::Release);
     sampler.start();
 }

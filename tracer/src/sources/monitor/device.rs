@@ -4,6 +4,7 @@ use std::path::Path;
 
 use rpd_transport::source::GpuFacts;
 
+use super::config::MonitorConfig;
 use super::metric::{Metric, Micro};
 use super::nvml::NvmlDevice;
 use super::processes::ProcessTree;
@@ -41,6 +42,34 @@ pub(super) enum Reading {
     Asleep,
     /// Why there is no value.
     Nothing(String),
+}
+
+/// The sensors asked for that none of these GPUs has, each with what the first of them says of it. One that sleeps may have all.
+pub(super) fn missing(config: &MonitorConfig, gpus: &[SampledGpu]) -> Vec<(Metric, String)> {
+    let metrics = &config.metrics;
+    let processes = ProcessTree::of(&config.procfs, config.process);
+    let mut is_there = vec![false; metrics.len()];
+    let mut reasons: Vec<Option<String>> = vec![None; metrics.len()];
+    for gpu in gpus {
+        match Device::find(&config.root, gpu, metrics, &processes) {
+            Ok(mut device) => device.sample(|place, reading| match reading {
+                Reading::Value(_) | Reading::Asleep => is_there[place] = true,
+                // The driver may say it of a process only once that uses the GPU.
+                Reading::Nothing(_) if metrics[place] == Metric::VramProcess && !config.is_lenient => {
+                    is_there[place] = true;
+                }
+                Reading::Nothing(why) => {
+                    reasons[place].get_or_insert(why);
+                }
+            }),
+            Err(why) => reasons.iter_mut().for_each(|reason| {
+                reason.get_or_insert_with(|| why.clone());
+            }),
+        }
+    }
+    let all = metrics.iter().zip(reasons).zip(is_there);
+    let missing = all.filter(|(_, is_there)| !is_there);
+    missing.map(|((metric, reason), _)| (*metric, reason.unwrap_or_default())).collect()
 }
 
 impl Device {

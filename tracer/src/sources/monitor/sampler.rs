@@ -51,6 +51,8 @@ pub(super) struct Sampler {
     pub(super) epoch: u32,
     recorder: &'static Recorder,
     metrics: Vec<Metric>,
+    /// Those of them that were said to be on no GPU.
+    named: Vec<Metric>,
     period: Duration,
     root: PathBuf,
     is_lenient: bool,
@@ -76,8 +78,13 @@ struct Sampled {
 }
 
 impl Sampler {
-    /// For these GPUs.
-    pub(super) fn new(recorder: &'static Recorder, config: &MonitorConfig, gpus: Vec<SampledGpu>) -> Sampler {
+    /// For these GPUs. Of the sensors `named` nothing more is said.
+    pub(super) fn new(
+        recorder: &'static Recorder,
+        config: &MonitorConfig,
+        gpus: Vec<SampledGpu>,
+        named: Vec<Metric>,
+    ) -> Sampler {
         let sensors = gpus.len() * config.metrics.len();
         let longest = recorder.config.flush_interval.max(config.period);
         let shared = Shared {
@@ -92,6 +99,7 @@ impl Sampler {
             epoch: recorder::epoch(),
             recorder,
             metrics: config.metrics.clone(),
+            named,
             period: config.period,
             root: config.root.clone(),
             is_lenient: config.is_lenient,
@@ -216,7 +224,7 @@ impl Sampler {
             device: None,
             looked: 0,
             is_silent: vec![true; count],
-            was_said: vec![false; count],
+            was_said: self.metrics.iter().map(|metric| self.named.contains(metric)).collect(),
             was_missed: false,
         };
         let mut gpus: Vec<Sampled> = self.gpus.iter().map(|_| gpu()).collect();
