@@ -55,6 +55,9 @@ mod frames;
 // Sensors of GPUs, from a directory that stands for /sys.
 mod monitor;
 
+// Joules of kernels against what the software GPU took.
+mod energy;
+
 // madengine's tools, which one recording stands in for.
 mod run_tools;
 

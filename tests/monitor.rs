@@ -58,7 +58,7 @@ fn control<'a>(dir: &'a Dir, sensors: &str, acts: &[&str]) -> Run<'a> {
 }
 
 /// A row: session, start, end, value.
-type Row = (i64, i64, i64, String);
+pub(crate) type Row = (i64, i64, i64, String);
 
 /// The rows of a sensor of GPU 0.
 #[track_caller]
@@ -68,7 +68,7 @@ fn rows(trace: &Trace, sensor: &str) -> Vec<Row> {
 
 /// The rows of a sensor, in the order of time. They are sound, and no two overlap.
 #[track_caller]
-fn rows_of(trace: &Trace, gpu: u32, sensor: &str) -> Vec<Row> {
+pub(crate) fn rows_of(trace: &Trace, gpu: u32, sensor: &str) -> Vec<Row> {
     let sql = format!(
         "select id >> 32, start, \"end\", value from rocpd_monitor where monitorType = '{sensor}' \
          and deviceType = 'gpu' and deviceId = {gpu} order by start"

@@ -170,9 +170,8 @@ pub(crate) fn program(name: &str) -> PathBuf {
         "demo" | "streams" | "graph" | "copies" | "events" | "long" => {
             (format!("fixtures/programs/{name}.hip"), HIP, &[])
         }
-        "hang" | "held" | "forks" | "symbols" | "replace" | "validate" | "durations" | "blocks" => {
-            (format!("tests/programs/{name}.hip"), HIP, &[])
-        }
+        "hang" | "held" | "forks" | "symbols" | "replace" | "validate" | "durations" | "energy"
+        | "blocks" => (format!("tests/programs/{name}.hip"), HIP, &[]),
         "probe" => ("tests/programs/probe.hip".into(), PROBE, &[]),
         "inside" => ("tests/programs/inside.hip".into(), PROBE, &[]),
         "probe_say" => ("tests/programs/probe_say.hip".into(), PROBE, &["-ldl"]),
