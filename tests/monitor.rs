@@ -470,12 +470,11 @@ fn an_nvml_that_does_not_answer_is_named_once() {
         assert_eq!(dir.whole_trace().number("select count(*) from op"), 20);
     }
     let (dir, other) = (Dir::new(), Dir::new());
-    let run = nvidia(&dir, "power", "", "launch=10 sleep=200");
-    let ran = run.env("LD_LIBRARY_PATH", libraries(&other, 130_001)).run();
-    assert!(
-        ran.expect(0).stderr.contains("libnvidia-ml.so.1, which has its sensors, cannot be loaded"),
-        "{ran}"
-    );
+    let run = nvidia(&dir, "power", "", "launch=10 sleep=600000");
+    let mut running = run.env("LD_LIBRARY_PATH", libraries(&other, 130_001)).start();
+    running.wait_for_error("libnvidia-ml.so.1, which has its sensors, cannot be loaded");
+    running.signal(libc::SIGKILL);
+    running.finish().expect_signal(libc::SIGKILL);
 }
 
 /// The stand-in aborts where it is called after its own end, and in a process that has not initialised it.
