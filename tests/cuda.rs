@@ -130,7 +130,7 @@ fn columns_say_what_cupti_says() {
         "nodes of a graph are of no launch of their own"
     );
     let dispatches =
-        "select count(*) from ext_dispatch where gridX = 3 and workgroupX = 64 and groupSegmentSize = 144";
+        "select count(*) from dispatch where gridX = 3 and workgroupX = 64 and groupSegmentSize = 144";
     assert_eq!(trace.number(dispatches), 11);
     assert_eq!(trace.texts("select vgpr || ' ' || sgpr from rocpd_kernelcodeobject"), ["16 0"]);
     // The software GPU, which is one of AMD's to the recorder, is number 0.

@@ -106,7 +106,7 @@ fn counted(run: Run<'_>, dir: &Dir, what: &str, refused: &[&str]) -> (Ran, Vec<S
     let launched: Vec<(String, i64)> = trace.rows(
         "select S.string, sum(D.gridX * D.gridY * D.gridZ * ((D.workgroupX * D.workgroupY * D.workgroupZ + 63) / 64))
          from (select distinct op_id, kernelName_id from ext_instrumentation where analyzer = 'blocks') I
-         join ext_dispatch D on D.op_id = I.op_id join rocpd_string S on S.id = I.kernelName_id group by 1",
+         join dispatch D on D.id = I.op_id join rocpd_string S on S.id = I.kernelName_id group by 1",
         |row| Ok((row.get(0)?, row.get(1)?)),
     );
     // The first block of the kernel, and of each function that it calls.

@@ -57,8 +57,7 @@ fn one_process_after_the_other() {
     check_sessions(&dir, &dir.trace("trace.rpd"), 2);
 }
 
-const SHORT: &str = "select count(*) from ext_dispatch where kernelName_id in \
-     (select id from rocpd_string where string like 'short_kernel(%')";
+const SHORT: &str = "select count(*) from dispatch where kernelName like 'short_kernel(%'";
 const LONG: &str = "select count(*) from op where description like 'long_kernel(%'";
 
 #[test]

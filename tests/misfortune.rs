@@ -26,7 +26,7 @@ fn check_hung(trace: &Trace, ran: &Ran) {
 fn a_kernel_that_never_ends_and_an_alarm() {
     let dir = Dir::new();
     let running = hanging(&dir, "alarm").start();
-    dir.wait_for_rows("trace.rpd", "select count(*) from ext_dispatch", 8);
+    dir.wait_for_rows("trace.rpd", "select count(*) from dispatch", 8);
     // A second after it was launched the file names it, while the process lives.
     dir.wait_for_rows("trace.rpd", LAUNCHES, 1);
     dir.touch("go");

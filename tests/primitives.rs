@@ -23,6 +23,7 @@ fn kernels_of_rocprim_and_rocrand() {
     }
     assert_eq!(named("kernel object %"), 0, "every kernel has its name");
     assert_eq!(named("\\_Z%' escape '\\"), 0, "as people write it");
-    let facts = "select count(*) from ext_dispatch where codeObject_id not in (select id from rocpd_kernelcodeobject)";
+    let facts =
+        "select count(*) from dispatch where codeObject_id not in (select id from rocpd_kernelcodeobject)";
     assert_eq!(trace.number(facts), 0, "and its registers");
 }

@@ -220,7 +220,7 @@ fn some_dispatches() {
         let dir = Dir::new();
         let run = probed(&dir).env("LOGDUR_DISPATCHES", dispatches).env("RPDT_SEED", seed).arg("60");
         let trace = dir.succeeded(&run.env("LOGDUR_HANDLERS", "Heatmap").run());
-        let all = trace.number("select count(*) from ext_dispatch");
+        let all = trace.number("select count(*) from dispatch");
         let taken = "select S.string, sequenceId from ext_instrumentation join rocpd_string S on S.id = kernelName_id order by 1, 2";
         let taken: Vec<(String, i64)> = pairs(&trace, taken);
         assert_eq!(all, 60 * KERNELS);
@@ -408,7 +408,7 @@ fn nothing_to_run_is_said() {
     assert!(ran.stderr.ends_with(said) && ran.stderr.lines().count() == 1, "{ran}");
     let trace = dir.trace("trace.rpd");
     assert!(!trace.has_table("ext_instrumentation") && trace.lost().is_empty());
-    assert_eq!(trace.number("select count(*) from ext_dispatch"), KERNELS);
+    assert_eq!(trace.number("select count(*) from dispatch"), KERNELS);
 }
 
 /// `rpd probe` with these options, of the program that has instrumented kernels: standard output, standard error.

@@ -578,7 +578,7 @@ fn builds_of_triton_are_launched_in_their_own_workgroups() {
     let dispatches = dispatches(&dir, &trace);
     assert_named(&dispatches);
     assert_eq!(dispatches.iter().filter(|dispatch| dispatch.replaced).count(), 4);
-    let workgroups = "select distinct workgroupX, gridX from ext_dispatch";
+    let workgroups = "select distinct workgroupX, gridX from dispatch";
     let workgroups: Vec<(u32, u32)> = trace.rows(workgroups, |row| Ok((row.get(0)?, row.get(1)?)));
     assert_eq!(workgroups, [(256, 10)], "as the program launched it");
     let own = "select reason from ext_candidate where outcome = 'unused'";

@@ -78,7 +78,7 @@ fn kernels_of_the_demo() {
             .into_iter()
             .collect();
         assert_eq!(found, expected, "{gfx}");
-        assert_eq!(trace.number("select count(*) from ext_dispatch where codeObject_id = 0"), 0);
+        assert_eq!(trace.number("select count(*) from dispatch where codeObject_id = 0"), 0);
         // What a launch asked for covers what its kernel needs.
         let less = "select count(*) from dispatch D join ext_kernelcodeobject E on E.id = D.codeObject_id \
              where D.groupSegmentSize < E.groupSegmentSize or D.privateSegmentSize < E.privateSegmentSize";

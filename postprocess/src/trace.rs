@@ -5,6 +5,7 @@ pub(crate) mod clock;
 pub mod contents;
 pub mod ids;
 pub mod instrumented;
+pub(crate) mod launch;
 pub(crate) mod layout;
 pub(crate) mod marker;
 pub mod op_kind;

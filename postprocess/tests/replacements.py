@@ -17,8 +17,8 @@ from arch.bootstrap import optimal_block_length
 from scipy import stats
 
 QUERY = """
-    SELECT s.string, o.gpuId, gridX, gridY, gridZ, workgroupX, workgroupY, workgroupZ, c.path, o.start, o."end" - o.start
-    FROM rocpd_op o JOIN rocpd_string s ON s.id = description_id JOIN ext_dispatch d ON d.op_id = o.id
+    SELECT s.string, o.gpuId, d.gridX, d.gridY, d.gridZ, d.workgroupX, d.workgroupY, d.workgroupZ, c.path, o.start, o."end" - o.start
+    FROM rocpd_op o JOIN rocpd_string s ON s.id = description_id JOIN dispatch d ON d.id = o.id
     LEFT JOIN ext_replacement r ON r.op_id = o.id LEFT JOIN ext_candidate c ON c.id = candidate_id ORDER BY o.start
 """
 

@@ -1,11 +1,9 @@
 //! What it costs to append: time per event and rows per second, for events as a recorder has them (a call, its launch
-//! arguments, an op, its dispatch, a link: five rows) and for markers that are all different.
+//! arguments, an op, a link: four rows) and for markers that are all different.
 //!
 //! `cargo bench -p rpd-schema [-- EVENTS]`. The file is written to the current directory's file system and removed.
 
-use rpd_schema::{
-    ApiId, ApiRow, Appender, CodeObjectId, DispatchRow, Error, Fence, KernelApiRow, OpId, OpRow, open_read,
-};
+use rpd_schema::{ApiId, ApiRow, Appender, CodeObjectId, Error, Fence, KernelApiRow, OpId, OpRow, open_read};
 use std::path::Path;
 use std::time::Instant;
 
@@ -15,7 +13,7 @@ const TRANSACTION: u64 = 100_000;
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let events = std::env::args().find_map(|argument| argument.parse().ok()).unwrap_or(1_000_000);
     let directory = tempfile::tempdir_in(".")?;
-    for (name, rows, event) in [("launch", 5, launch as Event), ("marker, unique text", 2, marker)] {
+    for (name, rows, event) in [("launch", 4, launch as Event), ("marker, unique text", 2, marker)] {
         let path = directory.path().join("bench.rpd");
         let (elapsed, cpu) = record(&path, events, event)?;
         let size = std::fs::metadata(&path)?.len();
@@ -65,13 +63,12 @@ fn launch(appender: &mut Appender, number: u64) -> Result<(), Error> {
     let kernel_name = appender.intern(KERNELS[number as usize % KERNELS.len()])?;
     let op_type = appender.intern("KernelExecution")?;
     let args = appender.empty();
-    let (grid, workgroup) = ([1024, 1, 1], [256, 1, 1]);
     appender.api(&ApiRow { id: api, pid: 4711, tid: 4712, start, end: start + 900, name, args })?;
     appender.kernel_api(&KernelApiRow {
         api,
         stream: 0x55d0_1234_5678,
-        grid,
-        workgroup,
+        grid: [1024, 1, 1],
+        workgroup: [256, 1, 1],
         group_segment_size: 0,
         private_segment_size: 0,
         kernarg_address: 0x7f00_0000_0000 + number * 64,
@@ -90,16 +87,6 @@ fn launch(appender: &mut Appender, number: u64) -> Result<(), Error> {
         end: start + 700,
         description: kernel_name,
         op_type,
-    })?;
-    appender.dispatch(&DispatchRow {
-        op,
-        kernel_name,
-        grid,
-        workgroup,
-        group_segment_size: 0,
-        private_segment_size: 0,
-        kernarg_address: 0x7f00_0000_0000 + number * 64,
-        code_object: CodeObjectId(1),
     })?;
     appender.api_op(api, op)
 }

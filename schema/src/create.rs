@@ -108,9 +108,28 @@ pub(crate) fn is_empty(connection: &Connection) -> rusqlite::Result<bool> {
     connection.query_row("SELECT NOT EXISTS (SELECT 1 FROM sqlite_master)", [], |row| row.get(0))
 }
 
-/// Adds every table, index, view and metadata row that a fresh file has and this one lacks.
+/// Adds every table, index, view and metadata row that a fresh file has and this one lacks, and replaces views of older recorders that
+/// would not show what is written now.
 pub(crate) fn complete(connection: &Connection) -> rusqlite::Result<()> {
-    rpd_sql::FRESH.iter().try_for_each(|text| connection.execute_batch(text))
+    let older = drop_older_views(connection)?;
+    rpd_sql::FRESH.iter().try_for_each(|text| connection.execute_batch(text))?;
+    if older.iter().any(|view| view == "instrumentationCost") {
+        connection.execute_batch(rpd_sql::ext::INSTRUMENTATION)?;
+    }
+    Ok(())
+}
+
+/// When `ext_dispatch` had every kernel, these views read it alone.
+fn drop_older_views(connection: &Connection) -> rusqlite::Result<Vec<String>> {
+    let mut older = connection.prepare(
+        "SELECT name FROM sqlite_master WHERE type = 'view' AND name IN ('dispatch', 'instrumentationCost')
+             AND sql LIKE '%FROM \"ext_dispatch\" D%'",
+    )?;
+    let older: Vec<String> = older.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
+    for view in &older {
+        connection.execute_batch(&format!("DROP VIEW \"{view}\""))?;
+    }
+    Ok(older)
 }
 
 /// Only schema 2 can be written. Without a version a file counts as one of schema 1; a fresh one may be one of

@@ -1,5 +1,5 @@
--- One row per kernel that ran, with its launch geometry: rocpd_kernelapi has one row per API call, and the kernels
--- of a graph launch have none there. Part of a fresh file.
+-- How a kernel that ran was launched, where rocpd_kernelapi does not say it: the kernels of a graph launch, and of a call that launches
+-- several. The view has all kernels. Part of a fresh file.
 --
 -- grid is in workgroups, workgroup in work-items, segment sizes in bytes; codeObject_id is 0 where it is not known.
 CREATE TABLE IF NOT EXISTS "ext_dispatch" (
@@ -24,6 +24,7 @@ INSERT INTO "rocpd_metadata" ("tag", "value")
         WHERE "tag" = 'references::rocpd_string.id' AND "value" = '("ext_dispatch", "kernelName_id")'
     );
 
+-- One row per kernel that ran, with its launch geometry. Recorders before 2026-11-27 wrote a row of ext_dispatch for each.
 CREATE VIEW IF NOT EXISTS "dispatch" AS
     SELECT O."id" AS "id", O."gpuId" AS "gpuId", O."queueId" AS "queueId", O."sequenceId" AS "sequenceId",
         O."start" AS "start", O."end" AS "end", E."string" AS "description", T."string" AS "opType",
@@ -32,8 +33,18 @@ CREATE VIEW IF NOT EXISTS "dispatch" AS
         D."workgroupX" AS "workgroupX", D."workgroupY" AS "workgroupY", D."workgroupZ" AS "workgroupZ",
         D."groupSegmentSize" AS "groupSegmentSize", D."privateSegmentSize" AS "privateSegmentSize",
         D."kernelArgAddress" AS "kernelArgAddress", D."codeObject_id" AS "codeObject_id"
-    FROM "ext_dispatch" D
+    FROM (
+        SELECT "op_id", "kernelName_id", "gridX", "gridY", "gridZ", "workgroupX", "workgroupY", "workgroupZ",
+            "groupSegmentSize", "privateSegmentSize", "kernelArgAddress", "codeObject_id"
+            FROM "ext_dispatch"
+        UNION ALL
+        SELECT L."op_id", K."kernelName_id", K."gridX", K."gridY", K."gridZ", K."workgroupX", K."workgroupY",
+            K."workgroupZ", K."groupSegmentSize", K."privateSegmentSize", K."kernelArgAddress", K."codeObject_id"
+            FROM "rocpd_api_ops" L
+                JOIN "rocpd_kernelapi" K ON K."api_ptr_id" = L."api_id"
+            WHERE NOT EXISTS (SELECT 1 FROM "ext_dispatch" X WHERE X."op_id" = L."op_id")
+        ) D
         JOIN "rocpd_op" O ON O."id" = D."op_id"
         JOIN "rocpd_string" E ON E."id" = O."description_id"
-        JOIN "rocpd_string" T ON T."id" = O."opType_id"
+        JOIN "rocpd_string" T ON T."id" = O."opType_id" AND T."string" = 'KernelExecution'
         JOIN "rocpd_string" N ON N."id" = D."kernelName_id";

@@ -147,23 +147,21 @@ CREATE VIEW IF NOT EXISTS "hotBlock" AS
 -- How much longer instrumented dispatches took than plain ones of the same kernel, GPU, grid and workgroup: how many there are of both, their
 -- average durations in ns, and the ratio of these. plainNs and ratio are empty where there is no plain one.
 CREATE VIEW IF NOT EXISTS "instrumentationCost" AS
-    SELECT N."string" AS "kernelName", O."gpuId" AS "gpuId", D."gridX" AS "gridX", D."gridY" AS "gridY", D."gridZ" AS "gridZ",
+    SELECT D."kernelName" AS "kernelName", D."gpuId" AS "gpuId", D."gridX" AS "gridX", D."gridY" AS "gridY", D."gridZ" AS "gridZ",
         D."workgroupX" AS "workgroupX", D."workgroupY" AS "workgroupY", D."workgroupZ" AS "workgroupZ",
         count(P."op_id") AS "instrumented", count(*) - count(P."op_id") AS "plain",
-        avg(CASE WHEN P."op_id" IS NOT NULL THEN O."end" - O."start" END) AS "instrumentedNs",
-        avg(CASE WHEN P."op_id" IS NULL THEN O."end" - O."start" END) AS "plainNs",
-        avg(CASE WHEN P."op_id" IS NOT NULL THEN O."end" - O."start" END)
-            / nullif(avg(CASE WHEN P."op_id" IS NULL THEN O."end" - O."start" END), 0) AS "ratio"
-    FROM "ext_dispatch" D
-        JOIN "rocpd_op" O ON O."id" = D."op_id"
-        JOIN "rocpd_string" N ON N."id" = D."kernelName_id"
-        LEFT JOIN (SELECT DISTINCT "op_id" FROM "ext_instrumentation") P ON P."op_id" = O."id"
-    WHERE N."string" IN (
+        avg(CASE WHEN P."op_id" IS NOT NULL THEN D."end" - D."start" END) AS "instrumentedNs",
+        avg(CASE WHEN P."op_id" IS NULL THEN D."end" - D."start" END) AS "plainNs",
+        avg(CASE WHEN P."op_id" IS NOT NULL THEN D."end" - D."start" END)
+            / nullif(avg(CASE WHEN P."op_id" IS NULL THEN D."end" - D."start" END), 0) AS "ratio"
+    FROM "dispatch" D
+        LEFT JOIN (SELECT DISTINCT "op_id" FROM "ext_instrumentation") P ON P."op_id" = D."id"
+    WHERE D."kernelName" IN (
         SELECT S."string" FROM "ext_instrumentation" I JOIN "rocpd_string" S ON S."id" = I."kernelName_id"
     )
     GROUP BY 1, 2, 3, 4, 5, 6, 7, 8
     HAVING count(P."op_id") > 0
-    ORDER BY sum(CASE WHEN P."op_id" IS NOT NULL THEN O."end" - O."start" END) DESC, 1, 2;
+    ORDER BY sum(CASE WHEN P."op_id" IS NOT NULL THEN D."end" - D."start" END) DESC, 1, 2;
 
 INSERT INTO "rocpd_metadata" ("tag", "value")
     SELECT 'references::rocpd_string.id', '("ext_instrumentation", "kernelName_id")'

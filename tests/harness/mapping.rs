@@ -250,7 +250,7 @@ impl File<'_> {
         if kind == "KernelExecution" {
             is("description", &op.description, name)?;
             let Some(launch) = self.dispatches.get(&op.id) else {
-                return Err(format!("{place}: no row in ext_dispatch"));
+                return Err(format!("{place}: no row in the view dispatch"));
             };
             is("name", &launch.name, name)?;
             is("work-group", &launch.workgroup, &packet.workgroup)?;

@@ -27,7 +27,7 @@ pub(crate) struct Op {
     pub(crate) ticks: Option<(u64, u64)>,
 }
 
-/// A launch's geometry: a row of ext_dispatch or of rocpd_kernelapi.
+/// A launch's geometry: a row of the view dispatch or of rocpd_kernelapi.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Launch {
     pub(crate) name: String,
@@ -60,7 +60,7 @@ pub(crate) struct CopyApi {
     pub(crate) destination: i32,
 }
 
-const LAUNCH: &str = "N.string, gridX, gridY, gridZ, workgroupX, workgroupY, workgroupZ, groupSegmentSize, \
+const LAUNCH: &str = "kernelName, gridX, gridY, gridZ, workgroupX, workgroupY, workgroupZ, groupSegmentSize, \
      privateSegmentSize, kernelArgAddress, codeObject_id";
 
 impl Trace {
@@ -135,17 +135,16 @@ impl Trace {
         })
     }
 
-    /// ext_dispatch by op.
+    /// The view dispatch by op.
     pub(crate) fn dispatches(&self) -> BTreeMap<i64, Launch> {
-        let sql =
-            format!("select op_id, {LAUNCH} from ext_dispatch join rocpd_string N on N.id = kernelName_id");
-        self.rows(&sql, launch).into_iter().collect()
+        self.rows(&format!("select id, {LAUNCH} from dispatch"), launch).into_iter().collect()
     }
 
     /// rocpd_kernelapi by call.
     pub(crate) fn kernel_apis(&self) -> BTreeMap<i64, Launch> {
         let sql = format!(
-            "select api_ptr_id, {LAUNCH} from rocpd_kernelapi join rocpd_string N on N.id = kernelName_id"
+            "select api_ptr_id, {LAUNCH} from (select *, string as kernelName from rocpd_kernelapi \
+             join rocpd_string N on N.id = kernelName_id)"
         );
         self.rows(&sql, launch).into_iter().collect()
     }

@@ -120,8 +120,8 @@ fn kernels_on_a_disk_that_is_full_for_a_while() {
     assert_eq!((trace.session_count(), ended_sessions(&trace)), (1, 1));
     assert!(lost(&trace) > 0, "{ran}");
     assert_eq!(trace.number("select count(*) from rocpd_metadata where tag like 'gpu::%::name'"), 1);
-    let objects = "select count(*) from ext_dispatch join rocpd_kernelcodeobject on id = codeObject_id";
-    let kernels = trace.number("select count(*) from ext_dispatch");
+    let objects = "select count(*) from dispatch D join rocpd_kernelcodeobject K on K.id = D.codeObject_id";
+    let kernels = trace.number("select count(*) from dispatch");
     assert_eq!(trace.number(objects), kernels);
     let last = "select count(*) from op where opType = 'KernelExecution' and start > (select start from api where args = '3900')";
     assert!(trace.number(last) > 50, "recording goes on when there is room again");

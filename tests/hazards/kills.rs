@@ -22,7 +22,7 @@ fn moment(seed: u32) -> (u32, Duration) {
 }
 
 const MARKS: &str = "select count(*) from api where apiName = 'UserMarker'";
-const KERNELS: &str = "select count(*) from ext_dispatch";
+const KERNELS: &str = "select count(*) from dispatch";
 
 /// Bytes of the journal, in which a transaction has the pages that it replaces.
 fn journal_length(dir: &Dir) -> u64 {

@@ -99,7 +99,7 @@ fn what_a_call_waited_for_is_there_with_the_call() {
         let calls = format!("select count(*) from api where apiName = '{call}'");
         assert_eq!(trace.number(&calls), 800, "{call}");
     }
-    assert_eq!(trace.number("select count(*) from ext_dispatch"), 2400);
+    assert_eq!(trace.number("select count(*) from dispatch"), 2400);
     assert!(looks > 10 && waits > 0, "{looks} looks, {waits} waits");
 }
 
@@ -127,7 +127,7 @@ fn what_a_call_waited_for_is_there_with_the_call_when_its_record_is_late() {
     ["fork", "end"].iter().for_each(|name| fs::remove_file(dir.path(name)).unwrap());
     let trace = assert_clean(&dir, 1);
     let calls = trace.number("select count(*) from api where apiName = 'hipLaunchKernel'");
-    assert_eq!(trace.number("select count(*) from ext_dispatch"), calls);
+    assert_eq!(trace.number("select count(*) from dispatch"), calls);
     println!("{before:?} waits before, {meanwhile:?} meanwhile, {calls} launches in all");
 }
 
@@ -225,7 +225,7 @@ fn operations_that_complete_on_the_threads_of_calls() {
     assert_eq!(running.finish().expect(0).expect_silent().stdout, "done\n");
     assert!(last > 0, "somebody has looked");
     let trace = assert_clean(&dir, 1);
-    assert_eq!(trace.number("select count(*) from ext_dispatch"), 200 + 200 + 6 * 12_001);
+    assert_eq!(trace.number("select count(*) from dispatch"), 200 + 200 + 6 * 12_001);
 }
 
 /// A trim reads for longer than records fit into a small buffer; the recorder must not have to wait that long.

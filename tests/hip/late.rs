@@ -33,8 +33,8 @@ fn what_comes_after_is_recorded() {
         ]
     );
     // 50 on a queue that was there before, 10 on one that was not: each with the grid of its own call.
-    let grids = "select K.gridX from rocpd_kernelapi K join rocpd_api_ops on api_id = api_ptr_id join ext_dispatch D \
-         on D.op_id = rocpd_api_ops.op_id where D.gridX = K.gridX and D.kernelName_id = K.kernelName_id order by api_id";
+    let grids = "select K.gridX from rocpd_kernelapi K join rocpd_api_ops on api_id = api_ptr_id join dispatch D \
+         on D.id = op_id where D.gridX = K.gridX order by api_id";
     let grids = trace.rows(grids, |row| row.get::<_, i64>(0));
     assert_eq!(grids, (1..=60).collect::<Vec<_>>());
     for fact in ["session::0::sources", "session::0::timing"] {
@@ -52,10 +52,9 @@ fn times_are_those_of_the_device() {
         dir.logs().remove(0).1.into_iter().filter(|packet| packet.name.contains("late")).collect();
     log.sort_by_key(|packet| packet.start_ns);
     let trace = dir.trace("trace.rpd");
-    let ops = trace
-        .rows("select start, end from rocpd_op join ext_dispatch on op_id = id order by start", |row| {
-            Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?))
-        });
+    let ops = trace.rows("select start, end from dispatch order by start", |row| {
+        Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?))
+    });
     assert_eq!(ops.len(), log.len());
     let offset = crate::harness::boot_minus_monotonic();
     for ((start, end), packet) in ops.into_iter().zip(log) {

@@ -172,7 +172,7 @@ fn a_stop_says_what_was_recorded() {
     let mut running = service(&dir).preload(&both).env("RPDT_AUTOSTART", "0").start();
     running.wait_for_output("ready");
     ask("start", &["--wait"], &running).done();
-    dir.wait_for_rows("trace.rpd", "select count(*) from ext_dispatch", 1);
+    dir.wait_for_rows("trace.rpd", "select count(*) from dispatch", 1);
     ask("stop", &["--wait"], &running).done();
     let trace = dir.trace("trace.rpd");
     let fact = |key: &str| trace.metadata(&format!("session::0::{key}")).into_values().next().unwrap();

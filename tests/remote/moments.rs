@@ -68,7 +68,7 @@ fn begin(begun_by: Begun, moment: &str) {
         start(&dir, &mut running, begun_by, moment);
     }
     if moment != "exit" {
-        let kernels = || Trace::count_so_far(&dir.path("trace.rpd"), "select count(*) from ext_dispatch");
+        let kernels = || Trace::count_so_far(&dir.path("trace.rpd"), "select count(*) from dispatch");
         wait_for(&format!("kernel in the file, {begun_by:?} at {moment}"), || {
             assert!(running.is_alive(), "{begun_by:?} at {moment}: it has ended");
             (kernels() > 0).then_some(())
@@ -87,7 +87,7 @@ fn begin(begun_by: Begun, moment: &str) {
     }
     let trace = dir.trace("trace.rpd");
     check(&trace);
-    let recorded = trace.number("select count(*) from ext_dispatch");
+    let recorded = trace.number("select count(*) from dispatch");
     let launches = trace.number("select count(*) from api where apiName = 'hipLaunchKernel'");
     // A signal's start may come when a launch has begun: then its kernel is recorded, and it is not.
     let begun = i64::from(begun_by == Begun::Signal);

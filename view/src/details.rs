@@ -170,7 +170,11 @@ fn ops_under(timeline: &Timeline, marker: u32) -> Vec<u32> {
 ///
 /// # Errors
 /// When the file cannot be read.
-pub fn complete(details: &mut Details, trace: &Connection, version: Version) -> Result<()> {
+pub fn complete(
+    details: &mut Details,
+    timeline: &Timeline,
+    (trace, version): (&Connection, Version),
+) -> Result<()> {
     let id: i64 = details.id.parse()?;
     let tables: &[(&str, &str)] = match details.is_op {
         true => &[
@@ -189,6 +193,11 @@ pub fn complete(details: &mut Details, trace: &Connection, version: Version) -> 
     };
     for (table, key) in tables {
         details.rows.extend(row(trace, version, table, key, id)?);
+    }
+    let has_own = details.rows.iter().any(|row| row.table == "ext_dispatch");
+    if let Some(call) = details.links.first().filter(|_| details.is_op && !has_own) {
+        let call = timeline.columns.id(call.event);
+        details.rows.extend(row(trace, version, "rocpd_kernelapi", "api_ptr_id", call)?);
     }
     let cell = |rows: &[TableRow], column: &str| {
         let cells = rows.iter().flat_map(|row| &row.cells);

@@ -256,7 +256,8 @@ fn what_stands_where_numbers_belong() {
 fn ops_without_a_name_or_a_launch() {
     finds(
         "UPDATE rocpd_op SET description_id = 1 WHERE id IN (1, 2);
-         DELETE FROM ext_dispatch WHERE op_id = 4;
+         DELETE FROM ext_dispatch WHERE op_id IN (4, 5);
+         DELETE FROM rocpd_kernelapi WHERE api_ptr_id = (SELECT api_id FROM rocpd_api_ops WHERE op_id = 4);
          UPDATE rocpd_op SET opType_id = 1 WHERE id = 301",
         &["unnamed-op rocpd_op 3", "missing-dispatch rocpd_op 1"],
     );

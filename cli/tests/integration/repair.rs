@@ -193,7 +193,8 @@ fn nothing_is_invented() {
         .execute_batch(
             "DELETE FROM rocpd_metadata WHERE tag GLOB 'session::1::end_*'; UPDATE rocpd_op SET queueId = 'x' WHERE id = 1;
              UPDATE rocpd_op SET description_id = 1 WHERE id = 2; UPDATE rocpd_copyapi SET width = '' WHERE api_ptr_id = 301;
-             DELETE FROM rocpd_api_ops WHERE op_id = 5; DELETE FROM ext_dispatch WHERE op_id = 6",
+             DELETE FROM rocpd_api_ops WHERE op_id = 5; DELETE FROM ext_dispatch WHERE op_id = 6;
+             DELETE FROM rocpd_kernelapi WHERE api_ptr_id = (SELECT api_id FROM rocpd_api_ops WHERE op_id = 6)",
         )
         .unwrap();
     let before = fs::read(dir.path(&trace)).unwrap();

@@ -160,7 +160,7 @@ impl Repairs<'_> {
         loop {
             let mut removed = 0;
             for table in &layout.tables {
-                let rules = rules(layout, table, &[]);
+                let rules = rules(layout, table);
                 for rule in rules {
                     removed += self.apply(&table.name, &rule)?;
                 }

@@ -46,8 +46,8 @@ pub(crate) enum Mend {
 /// Times at or beyond this, in ns, are 146 years after a host's boot or after 1970.
 pub(crate) const END_OF_TIME: i64 = 1 << 62;
 
-/// The rules for a table. `with_dispatches`: the sessions that wrote rows of `ext_dispatch`.
-pub(crate) fn rules(layout: &Layout, table: &TableLayout, with_dispatches: &[i64]) -> Vec<Rule> {
+/// The rules for a table.
+pub(crate) fn rules(layout: &Layout, table: &TableLayout) -> Vec<Rule> {
     let mut rules: Vec<Rule> = table.references.iter().map(|reference| dangling(table, reference)).collect();
     if table.is_timed() {
         rules.extend(times(table));
@@ -59,7 +59,7 @@ pub(crate) fn rules(layout: &Layout, table: &TableLayout, with_dispatches: &[i64
         rules.extend(numbers(table, &column.name));
     }
     if table.is("rocpd_op") && layout.table("rocpd_string").is_some() {
-        rules.extend(names(layout, table, with_dispatches));
+        rules.extend(unnamed(table));
     }
     rules
 }
@@ -170,32 +170,17 @@ fn numbers(table: &TableLayout, column: &str) -> Vec<Rule> {
     ]
 }
 
-fn names(layout: &Layout, table: &TableLayout, with_dispatches: &[i64]) -> Vec<Rule> {
-    let of_type =
-        |types: &str| format!("t.opType_id IN (SELECT id FROM rocpd_string WHERE string IN ({types}))");
-    let rule = |kind, condition: String| Rule {
-        kind,
+fn unnamed(table: &TableLayout) -> Option<Rule> {
+    if !table.has("description_id") || !table.has("opType_id") {
+        return None;
+    }
+    let empty = "t.description_id IN (SELECT id FROM rocpd_string WHERE string = '')";
+    let types = format!("t.opType_id IN (SELECT id FROM rocpd_string WHERE string IN ('', {KERNEL_TYPES}))");
+    Some(Rule {
+        kind: FindingKind::UnnamedOp,
         place: table.name.clone(),
-        condition,
+        condition: format!("{empty} AND {types}"),
         detail: None,
         mend: None,
-    };
-    let mut rules = Vec::new();
-    if table.has("description_id") && table.has("opType_id") {
-        let empty = "t.description_id IN (SELECT id FROM rocpd_string WHERE string = '')";
-        let types = of_type(&format!("'', {KERNEL_TYPES}"));
-        rules.push(rule(FindingKind::UnnamedOp, format!("{empty} AND {types}")));
-    }
-    if !with_dispatches.is_empty() && layout.table("ext_dispatch").is_some_and(|table| table.key.is_some()) {
-        let sessions: Vec<String> = with_dispatches.iter().map(i64::to_string).collect();
-        rules.push(rule(
-            FindingKind::MissingDispatch,
-            format!(
-                "{} AND t.id >> 32 IN ({}) AND NOT EXISTS (SELECT 1 FROM ext_dispatch AS x WHERE x.op_id = t.id)",
-                of_type(KERNEL_TYPES),
-                sessions.join(", ")
-            ),
-        ));
-    }
-    rules
+    })
 }

@@ -1,5 +1,6 @@
 //! Everything that is found in a file.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
@@ -86,7 +87,8 @@ fn examine(
 
     rows(trace, &layout, &running, notes, findings)?;
     notes.show("links");
-    gather(findings, "rocpd_api_ops", links::compare(trace, &layout, &running))?;
+    let described = described_sessions(trace, &layout, findings)?;
+    gather(findings, "rocpd_api_ops", links::compare(trace, &layout, &running, &described))?;
     findings.extend(sessions.findings());
     Ok((layout.version().to_string(), sessions.running_pid()))
 }
@@ -99,10 +101,9 @@ fn rows(
     notes: &dyn Notes,
     findings: &mut Vec<Finding>,
 ) -> rusqlite::Result<()> {
-    let with_dispatches = sessions_with_dispatches(trace, layout, findings)?;
     let mut span = None;
     for table in &layout.tables {
-        let rules = rule::rules(layout, table, &with_dispatches);
+        let rules = rule::rules(layout, table);
         if rules.is_empty() {
             continue;
         }
@@ -122,17 +123,26 @@ fn rows(
     Ok(())
 }
 
-fn sessions_with_dispatches(
+/// The sessions that say how kernels were launched, those of graphs too.
+fn described_sessions(
     trace: &Connection,
     layout: &Layout,
     findings: &mut Vec<Finding>,
 ) -> rusqlite::Result<Vec<i64>> {
-    if layout.table("ext_dispatch").is_none_or(|table| table.key.is_none()) {
+    let mut with_rows = |table: &str, id: &str| -> rusqlite::Result<BTreeSet<i64>> {
+        if layout.table(table).is_none_or(|table| table.key.is_none()) {
+            return Ok(BTreeSet::new());
+        }
+        let found = record_damage(findings, table, trace::rows_by_session(trace, table, id))?;
+        Ok(found.unwrap_or_default().into_keys().collect())
+    };
+    if layout.table("ext_dispatch").is_none() {
         return Ok(Vec::new());
     }
-    let sessions = trace::rows_by_session(trace, "ext_dispatch", "op_id");
-    let sessions = record_damage(findings, "ext_dispatch", sessions)?.unwrap_or_default();
-    Ok(sessions.into_keys().collect())
+    let (own, by_call) = (with_rows("ext_dispatch", "op_id")?, with_rows("rocpd_kernelapi", "api_ptr_id")?);
+    // Other recorders, whose sessions say nothing of themselves, have nothing for the kernels of graphs.
+    let known = rpd_schema::sessions(trace)?.into_iter().map(|session| i64::from(session.session));
+    Ok(own.into_iter().chain(known.filter(|session| by_call.contains(session))).collect())
 }
 
 /// Takes what a part of the check found; damage that stopped it is a finding too.

@@ -16,6 +16,8 @@ use super::saved::{SavedObject, folders};
 use super::triton;
 use crate::notes::Notes;
 use crate::region::{Region, Selected};
+use crate::trace::launch::LaunchJoin;
+use crate::trace::op_kind::KERNEL_TYPES;
 use crate::trace::replaced::NOT_IN_FILE;
 use crate::trace::{has_table, open, sessions_timed_by_hip};
 
@@ -132,10 +134,9 @@ impl TraceCode {
     }
 
     fn read(&mut self, trace: &Connection, selected: &Selected) -> Result<()> {
-        for table in ["ext_kernelcodeobject", "ext_dispatch"] {
-            if !has_table(trace, table)? {
-                return Ok(());
-            }
+        let Some(launch) = LaunchJoin::of(trace)? else { return Ok(()) };
+        if !has_table(trace, "ext_kernelcodeobject")? {
+            return Ok(());
         }
         let gpus: BTreeMap<i64, String> = rpd_schema::gpus(trace)?
             .iter()
@@ -147,7 +148,7 @@ impl TraceCode {
         let objects: BTreeSet<&SavedObject> =
             facts.values().filter_map(|facts| facts.object.as_ref()).collect();
         self.objects = objects.into_iter().cloned().collect();
-        let mut statement = trace.prepare(&launches_query(trace, selected)?)?;
+        let mut statement = trace.prepare(&launches_query(trace, selected, &launch)?)?;
         let mut rows = statement.query([])?;
         while let Some(row) = rows.next()? {
             let own = facts.get(&row.get(0)?);
@@ -334,7 +335,7 @@ impl TraceKernel {
 }
 
 /// The dispatches of a part, counted by what ran and how.
-fn launches_query(trace: &Connection, selected: &Selected) -> Result<String> {
+fn launches_query(trace: &Connection, selected: &Selected, launch: &LaunchJoin) -> Result<String> {
     let has_replacements = has_table(trace, "ext_replacement")? && has_table(trace, "ext_candidate")?;
     let (columns, join, group) = match has_replacements {
         true => (
@@ -343,20 +344,21 @@ fn launches_query(trace: &Connection, selected: &Selected) -> Result<String> {
                 shown("C.path"),
                 shown("C.sha256")
             ),
-            "LEFT JOIN ext_replacement R ON R.id = D.op_id LEFT JOIN ext_candidate C ON C.id = R.candidate_id",
+            "LEFT JOIN ext_replacement R ON R.id = O.id LEFT JOIN ext_candidate C ON C.id = R.candidate_id",
             "R.id IS NULL, R.replacement_kernel_id, R.candidate_id",
         ),
         false => ("NULL, 0, '', ''".to_string(), "", "1"),
     };
+    let (code, name) = (launch.column("codeObject_id"), launch.column("kernelName_id"));
+    let size = launch.columns(&["workgroupX", "workgroupY", "workgroupZ", "groupSegmentSize"]);
     Ok(format!(
-        "SELECT D.codeObject_id, {columns}, O.gpuId, {}, D.workgroupX, D.workgroupY, D.workgroupZ, D.groupSegmentSize,
-             D.op_id >> 32, count(*), total(max(O.\"end\" - O.start, 0))
-         FROM ext_dispatch D JOIN rocpd_op O ON O.id = D.op_id LEFT JOIN rocpd_string N ON N.id = D.kernelName_id {join}
-         WHERE {}
-         GROUP BY D.codeObject_id, {group}, O.gpuId, D.kernelName_id, D.workgroupX, D.workgroupY, D.workgroupZ,
-             D.groupSegmentSize, D.op_id >> 32",
+        "SELECT {code}, {columns}, O.gpuId, {}, {size}, O.id >> 32, count(*), total(max(O.\"end\" - O.start, 0))
+         FROM rocpd_op O {} LEFT JOIN rocpd_string N ON N.id = {name} {join}
+         WHERE {code} IS NOT NULL AND O.opType_id IN (SELECT id FROM rocpd_string WHERE string IN ({KERNEL_TYPES})) AND {}
+         GROUP BY {code}, {group}, O.gpuId, {name}, {size}, O.id >> 32",
         shown("N.string"),
-        selected.op_condition(trace, "D.op_id")?
+        launch.join(),
+        selected.op_condition(trace, "O.id")?
     ))
 }
 

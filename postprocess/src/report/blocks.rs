@@ -25,6 +25,7 @@ use crate::code::{FoundObject, KernelObjects, ListedInstruction, Lister};
 use crate::region::Selected;
 use crate::text;
 use crate::trace::has_table;
+use crate::trace::launch::LaunchJoin;
 
 /// Work-items of a wavefront, of all processors whose blocks are counted.
 pub const LANES: u64 = 64;
@@ -357,12 +358,16 @@ pub fn list_instructions(
 
 /// Dispatches that were counted and for which the condition holds, and their work-items, by the names of kernels.
 fn launches(trace: &Connection, is_in: &str) -> Result<HashMap<String, (u64, Option<u64>)>> {
-    let (items, join) = match has_table(trace, "ext_dispatch")? {
-        true => (
-            "total(D.gridX * D.gridY * D.gridZ * D.workgroupX * D.workgroupY * D.workgroupZ), count(D.op_id)",
-            "LEFT JOIN ext_dispatch D ON D.op_id = I.op_id",
-        ),
-        false => ("0, 0", ""),
+    let (items, join) = match LaunchJoin::of(trace)? {
+        Some(launch) => {
+            let sizes = ["gridX", "gridY", "gridZ", "workgroupX", "workgroupY", "workgroupZ"];
+            let sizes = sizes.map(|size| launch.column(size));
+            (
+                format!("total({}), count({})", sizes.join(" * "), sizes[0]),
+                format!("LEFT JOIN rocpd_op O ON O.id = I.op_id {}", launch.join()),
+            )
+        }
+        None => ("0, 0".to_string(), String::new()),
     };
     let query = format!(
         "SELECT {}, count(*), {items}

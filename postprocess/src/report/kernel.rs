@@ -222,14 +222,14 @@ impl FoundKernel {
                 None => None,
             };
             match of_call {
-                Some(launch) if !dispatches => adding.geometries.entry(launch).or_default().add(ns),
-                _ if dispatches => by_op.push([op.id, ns.cast_signed()])?,
-                _ => adding.geometries.entry(Launch::default()).or_default().add(ns),
+                Some(launch) => adding.geometries.entry(launch).or_default().add(ns),
+                None if dispatches => by_op.push([op.id, ns.cast_signed()])?,
+                None => adding.geometries.entry(Launch::default()).or_default().add(ns),
             }
             starts.push([op.start.cast_unsigned(), ns])?;
             found.push([ns])
         })?;
-        // What the recorder says of each dispatch goes before what the call says, which may have launched a graph.
+        // The call has launched several, or a graph.
         let mut by_op = by_op.sorted()?;
         let mut of_ops = ById::of(trace, "ext_dispatch", "op_id", LAUNCH)?;
         let mut of_ops = of_ops.rows()?;

@@ -385,6 +385,42 @@ fn what_is_lacking_in_an_older_file_is_added_and_nothing_else_changes() {
     );
 }
 
+/// The views of recorders that wrote a row of `ext_dispatch` for each kernel would show no kernel that a call launched.
+#[test]
+fn views_of_older_recorders_show_what_is_written_now() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("trace.rpd");
+    Appender::open(&path).unwrap();
+    let older = |name: &str| format!("SELECT D.\"op_id\" AS \"{name}\" FROM \"ext_dispatch\" D");
+    Connection::open(&path)
+        .unwrap()
+        .execute_batch(&format!(
+            "DROP VIEW \"dispatch\"; CREATE VIEW \"dispatch\" AS {};
+             CREATE VIEW \"instrumentationCost\" AS {}; CREATE VIEW \"own\" AS {}",
+            older("id"),
+            older("plain"),
+            older("mine")
+        ))
+        .unwrap();
+    let mut appender = Appender::open(&path).unwrap();
+    appender.begin().unwrap();
+    kernel(&mut appender, 1, "vectorAdd(float*)");
+    appender.commit().unwrap();
+    drop(appender);
+    Connection::open(&path).unwrap().execute_batch("DELETE FROM ext_dispatch").unwrap();
+    let launched = "SELECT kernelName || ' ' || gridX || ' ' || workgroupX FROM dispatch";
+    assert_eq!(read(&path, launched), ["vectorAdd(float*) 4 64"]);
+    assert_eq!(read(&path, "SELECT count(*) FROM instrumentationCost"), ["0"]);
+    assert_eq!(
+        read(
+            &path,
+            "SELECT group_concat(name, ' ') FROM pragma_table_info('instrumentationCost') WHERE name = 'ratio'"
+        ),
+        ["ratio"]
+    );
+    assert_eq!(read(&path, "SELECT count(*) FROM own"), ["0"], "what is not ours stays");
+}
+
 #[test]
 fn a_file_that_is_replaced_under_its_writer_is_noticed() {
     let directory = tempfile::tempdir().unwrap();

@@ -281,7 +281,8 @@ impl Rows {
                 record.submit_end,
             )?
         };
-        if kernel.role == Role::Kernel && (!linked || record.describes_call()) {
+        let call_says_all = kernel.role == Role::Kernel && (!linked || record.describes_call());
+        if call_says_all {
             appender.kernel_api(&launch_of(api, record, kernel))?;
         }
         if record.end == 0 {
@@ -322,17 +323,9 @@ impl Rows {
         match kernel.role {
             Role::Kernel => {
                 self.recorded.kernels += 1;
-                let (grid, workgroup) = geometry(record);
-                appender.dispatch(&DispatchRow {
-                    op: op.id,
-                    kernel_name: kernel.name,
-                    grid,
-                    workgroup,
-                    group_segment_size: record.group_segment,
-                    private_segment_size: record.private_segment,
-                    kernarg_address: record.kernarg,
-                    code_object: kernel.code_object,
-                })?;
+                if !call_says_all {
+                    appender.dispatch(&dispatch_of(op.id, record, kernel))?;
+                }
             }
             Role::Copy | Role::CopyRect => self.recorded.copies += 1,
             Role::Fill => self.recorded.fills += 1,
@@ -606,6 +599,21 @@ fn launch_of(api: ApiId, record: &Dispatch, kernel: Named) -> KernelApiRow {
         release_fence: fence(record.header >> 11),
         code_object: kernel.code_object,
         kernel_name: kernel.name,
+    }
+}
+
+/// What ran, where no row of a call says it.
+fn dispatch_of(op: OpId, record: &Dispatch, kernel: Named) -> DispatchRow {
+    let (grid, workgroup) = geometry(record);
+    DispatchRow {
+        op,
+        kernel_name: kernel.name,
+        grid,
+        workgroup,
+        group_segment_size: record.group_segment,
+        private_segment_size: record.private_segment,
+        kernarg_address: record.kernarg,
+        code_object: kernel.code_object,
     }
 }
 

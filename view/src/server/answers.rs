@@ -429,7 +429,7 @@ async fn event(
         if brief != Some(true) {
             let completed = served.pool(found.source).and_then(Pool::get).and_then(|connection| {
                 let (trace, version) = &*connection;
-                details::complete(&mut found, trace, *version)?;
+                details::complete(&mut found, timeline, (trace, *version))?;
                 details::remember(&mut found, timeline, (trace, *version))
             });
             if let Err(error) = completed {

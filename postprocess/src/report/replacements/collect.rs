@@ -22,6 +22,7 @@ use crate::notes::Notes;
 use crate::pass::sorted::{Sorted, Sorter};
 use crate::trace::ids::Ids;
 use crate::trace::instrumented::{instrumented, is_instrumented};
+use crate::trace::launch::LaunchJoin;
 use crate::trace::op_kind::OpKind;
 use crate::trace::replaced::NOT_IN_FILE;
 use crate::trace::{Strings, has_table, sessions_timed_by_hip};
@@ -247,10 +248,10 @@ impl Collecting {
         let mut kinds: HashMap<i64, OpKind> = HashMap::new();
         let mut stretching = Outliers::new();
         let mut in_time = Sorter::new();
-        let geometry = has_table(trace, "ext_dispatch")?;
+        let launch = LaunchJoin::of(trace)?;
         let own_lds = has_table(trace, "ext_kernelcodeobject")?;
         let by_hip = sessions_timed_by_hip(trace)?;
-        let mut rows = trace.prepare(&query(geometry, own_lds))?;
+        let mut rows = trace.prepare(&query(launch.as_ref(), own_lds))?;
         let mut rows = rows.query([])?;
         while let Some(row) = rows.next()? {
             notes.tick();
@@ -298,7 +299,7 @@ impl Collecting {
             let build = match is_wanted {
                 true => {
                     let is_by_hip = by_hip.contains(&(id >> 32));
-                    let geometry = if geometry { self::geometry(row, is_by_hip)? } else { None };
+                    let geometry = if launch.is_some() { geometry(row, is_by_hip)? } else { None };
                     self.build(name, gpu, geometry, candidate)
                 }
                 false => NONE,
@@ -457,18 +458,28 @@ fn replacements(trace: &Connection) -> Result<Sorted<ReplacementIds>> {
 }
 
 /// The operations in the order of their ids, with their geometry if the file has one.
-fn query(geometry: bool, own_lds: bool) -> String {
-    let (columns, join) = match (geometry, own_lds) {
-        (true, true) => (
-            ", D.gridX, D.gridY, D.gridZ, D.workgroupX, D.workgroupY, D.workgroupZ, D.groupSegmentSize, K.groupSegmentSize",
-            "LEFT JOIN ext_dispatch D ON D.op_id = O.id LEFT JOIN ext_kernelcodeobject K ON K.id = D.codeObject_id",
-        ),
-        (true, false) => (
-            ", D.gridX, D.gridY, D.gridZ, D.workgroupX, D.workgroupY, D.workgroupZ, D.groupSegmentSize, NULL",
-            "LEFT JOIN ext_dispatch D ON D.op_id = O.id",
-        ),
-        (false, _) => ("", ""),
-    };
+fn query(launch: Option<&LaunchJoin>, own_lds: bool) -> String {
+    let (mut columns, mut join) = (String::new(), String::new());
+    if let Some(launch) = launch {
+        columns = launch.columns(&[
+            "gridX",
+            "gridY",
+            "gridZ",
+            "workgroupX",
+            "workgroupY",
+            "workgroupZ",
+            "groupSegmentSize",
+        ]);
+        let (own, own_join) = match own_lds {
+            true => (
+                "E.groupSegmentSize",
+                format!("LEFT JOIN ext_kernelcodeobject E ON E.id = {}", launch.column("codeObject_id")),
+            ),
+            false => ("NULL", String::new()),
+        };
+        columns = format!(", {columns}, {own}");
+        join = format!("{} {own_join}", launch.join());
+    }
     format!(
         r#"SELECT O.id, O.start, O."end", O.gpuId, O.queueId, O.description_id, O.opType_id{columns} FROM rocpd_op O {join} ORDER BY O.id"#
     )
