@@ -31,19 +31,21 @@ fn a_captured_graph_has_its_kernels_and_launches() {
 /// What a call launches by itself is said once, in the call's row; what a graph launches has rows of its own.
 #[test]
 fn only_kernels_that_no_call_describes_have_a_row_of_their_own() {
-    let dir = Dir::new();
-    Run::new(&dir, program("graph")).recorded(Loading::Preload).run().expect(0);
-    let trace = dir.trace("trace.rpd");
-    let kernels = |condition: &str| {
-        trace.number(&format!(
-            "select count(*) from rocpd_op O join rocpd_api_ops L on L.op_id = O.id join api on api.id = L.api_id
-             join rocpd_string T on T.id = O.opType_id where T.string = 'KernelExecution' and apiName {condition} 'hipGraphLaunch'"
-        ))
-    };
-    let (of_graphs, others) = (kernels("="), kernels("<>"));
-    assert_eq!((of_graphs + others, others > 0), (1005, true));
-    assert_eq!(trace.number("select count(*) from ext_dispatch"), of_graphs);
-    let calls = "select count(*) from rocpd_kernelapi where api_ptr_id in (select api_id from rocpd_api_ops)";
-    assert_eq!(trace.number(calls), others);
-    assert_eq!(trace.number("select count(*) from dispatch"), 1005);
+    for (name, of_graphs, others) in [("graph", 1005, 0), ("streams", 0, 8000)] {
+        let dir = Dir::new();
+        Run::new(&dir, program(name)).recorded(Loading::Preload).run().expect(0);
+        let trace = dir.trace("trace.rpd");
+        let kernels = |condition: &str| {
+            trace.number(&format!(
+                "select count(*) from rocpd_op O join rocpd_api_ops L on L.op_id = O.id join api on api.id = L.api_id
+                 join rocpd_string T on T.id = O.opType_id where T.string = 'KernelExecution' and apiName {condition} 'hipGraphLaunch'"
+            ))
+        };
+        assert_eq!((kernels("="), kernels("<>")), (of_graphs, others), "{name}");
+        assert_eq!(trace.number("select count(*) from ext_dispatch"), of_graphs, "{name}");
+        let described =
+            "select count(*) from rocpd_kernelapi where api_ptr_id in (select api_id from rocpd_api_ops)";
+        assert_eq!(trace.number(described), others, "{name}");
+        assert_eq!(trace.number("select count(*) from dispatch"), of_graphs + others, "{name}");
+    }
 }

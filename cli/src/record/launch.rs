@@ -9,7 +9,7 @@ use std::{fs, io};
 use anyhow::{Context, Result};
 
 use crate::record::executable::NotRunnable;
-use crate::system::signals::{self, Signals};
+use crate::system::signals::{self, HeldSignals, Signals};
 
 /// How a command ended, and as what.
 #[derive(Debug)]
@@ -42,19 +42,20 @@ pub(crate) enum Failure {
 }
 
 /// Runs `command` (the program and its arguments) with `environment` on top of this process's own, passes
-/// signals on, and waits for its end. `prepare` is done before, to what is started: signals that come meanwhile are the command's.
+/// signals on, those that were `held` too, and waits for its end. `prepare` is done before, to what is started.
 ///
 /// # Errors
 /// When it cannot be started; nothing of it has run then.
 pub(crate) fn run(
     command: &[OsString],
     environment: &[(&OsStr, OsString)],
+    held: Option<HeldSignals>,
     prepare: impl FnOnce(&mut process::Command) -> Result<()>,
 ) -> Result<EndedCommand, Failure> {
     let (program, arguments) = command.split_first().ok_or(Failure::NotRunnable(NotRunnable::Missing))?;
     let mut child = process::Command::new(program);
     child.args(arguments).envs(environment.iter().map(|(key, value)| (key, value)));
-    let signals = Signals::forward().context("cannot install signal handlers").map_err(Failure::Other)?;
+    let signals = Signals::forward(held).context("cannot install signal handlers").map_err(Failure::Other)?;
     prepare(&mut child).map_err(Failure::Other)?;
     let mut child = signals.spawn(&mut child).map_err(|error| not_started(program, error))?;
     let waited = signals.wait(&child);

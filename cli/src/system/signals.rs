@@ -45,6 +45,30 @@ static COMMAND: AtomicI32 = AtomicI32::new(0);
 /// True while signals that arrived before the command existed are delivered: it has seen none of them.
 static CATCHING_UP: AtomicBool = AtomicBool::new(false);
 
+/// While this lives, [`FORWARDED`] wait.
+pub(crate) struct HeldSignals {
+    /// The mask from before; none where [`Signals`] has it.
+    before: Option<libc::sigset_t>,
+}
+
+impl HeldSignals {
+    /// Begins to hold them back.
+    ///
+    /// # Errors
+    /// When the kernel refuses it.
+    pub(crate) fn hold() -> io::Result<HeldSignals> {
+        Ok(HeldSignals { before: Some(block_forwarded()?) })
+    }
+}
+
+impl Drop for HeldSignals {
+    fn drop(&mut self) {
+        if let Some(before) = &self.before {
+            let _ = set_mask(before);
+        }
+    }
+}
+
 /// What [`FORWARDED`] and SIGCHLD did before, so that the command starts with it and rpd ends with it.
 pub(crate) struct Signals {
     before: Vec<(i32, libc::sigaction)>,
@@ -53,13 +77,17 @@ pub(crate) struct Signals {
 }
 
 impl Signals {
-    /// Installs forwarding and holds the signals back until [`Signals::spawn`] has a process to send them
+    /// Installs forwarding of the signals, which wait further until [`Signals::spawn`] has a process to send them
     /// to. Signals that are ignored (`nohup`, a job of a script in the background) stay ignored.
     ///
     /// # Errors
     /// When the kernel refuses a handler; nothing is left installed then.
-    pub(crate) fn forward() -> io::Result<Signals> {
-        let mut signals = Signals { before: Vec::new(), mask: block_forwarded()?, child_ignored: false };
+    pub(crate) fn forward(held: Option<HeldSignals>) -> io::Result<Signals> {
+        let mask = match held.and_then(|mut held| held.before.take()) {
+            Some(before) => before,
+            None => block_forwarded()?,
+        };
+        let mut signals = Signals { before: Vec::new(), mask, child_ignored: false };
         for signal in FORWARDED {
             let before = action(signal, None)?;
             if before.sa_sigaction == libc::SIG_IGN {

@@ -147,7 +147,7 @@ impl Monitor {
         if let Some(signal) = Interruption::signal() {
             return Ok(Ending::Killed(signal));
         }
-        launch::run(&self.command, &[], |_| Ok(())).map(|ended| ended.ending)
+        launch::run(&self.command, &[], None, |_| Ok(())).map(|ended| ended.ending)
     }
 
     /// What the recorder is to know.

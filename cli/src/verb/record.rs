@@ -33,7 +33,7 @@ use crate::record::preload;
 use crate::record::recorded::RunCounts;
 use crate::record::report::RunReport;
 use crate::record::roctx;
-use crate::system::signals;
+use crate::system::signals::{self, HeldSignals};
 use crate::tools::performance::Watched;
 
 /// Run a command and record what it does on the GPU
@@ -331,6 +331,8 @@ impl Record {
             Ok(program) => program,
             Err(why) => return Ok(Recorded::nothing(not_runnable(name, why))),
         };
+        // What is made from here on is removed or filled, also where a signal comes: it is the command's.
+        let held = HeldSignals::hold().context("cannot hold signals back")?;
         let report_file = tempfile::Builder::new()
             .prefix("rpd-report-")
             .tempfile()
@@ -437,7 +439,7 @@ impl Record {
             }
             handlers.as_mut().map_or(Ok(()), Handlers::start)
         };
-        let ended = match launch::run(&self.command, &environment, prepare) {
+        let ended = match launch::run(&self.command, &environment, Some(held), prepare) {
             Ok(ended) => ended,
             Err(failure) => {
                 destination.abandon();

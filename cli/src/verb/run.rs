@@ -196,7 +196,7 @@ fn run_as_configured(configuration: &Configuration, command: &[OsString]) -> Res
     let line = configured::command(configuration, command);
     let environment: Vec<_> =
         variables.iter().map(|(name, value)| (name.as_ref(), OsString::from(value))).collect();
-    let ended = launch::run(&line, &environment, |_| Ok(()));
+    let ended = launch::run(&line, &environment, None, |_| Ok(()));
     for script in &after {
         if let Err(error) = configured::run(script, &variables) {
             note(format_args!("{error:#}"));

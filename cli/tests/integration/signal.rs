@@ -268,6 +268,28 @@ fn a_limit_on_files_is_an_error_before_the_command_runs() {
     ran(dir.command(RPD).args(["record", "-o", "t.rpd", "--", "true"])).expect(0);
 }
 
+/// What comes while the trace is prepared is the command's, and nothing is left behind.
+#[test]
+fn a_signal_before_the_command_begins_is_the_command_s() {
+    let dir = Dir::new();
+    dir.run(&["create", "t.rpd"]).expect(0);
+    let other = dir.open("t.rpd");
+    other.execute_batch("BEGIN EXCLUSIVE").unwrap();
+    let temporary = dir.path("temporary");
+    fs::create_dir(&temporary).unwrap();
+    let mut command = dir.rpd(&["record", "--append", "-o", "t.rpd", "--", "sleep", "100"]);
+    command.env("TMPDIR", &temporary).stderr(Stdio::piped());
+    let rpd = command.spawn().unwrap();
+    let made = || fs::read_dir(&temporary).unwrap().count();
+    while made() == 0 {
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+    kill("TERM", rpd.id().into());
+    other.execute_batch("ROLLBACK").unwrap();
+    assert_eq!(rpd.wait_with_output().unwrap().status.signal(), Some(libc::SIGTERM));
+    assert_eq!(made(), 0, "what rpd made for itself is gone");
+}
+
 #[test]
 fn nohup_protects_the_command() {
     let dir = Dir::new();
