@@ -796,6 +796,12 @@ fn rpd_monitor_does_not_run_a_command_where_no_gpu_has_the_sensors() {
     let ran = rpd_monitor(&dir, &["-o", "other.rpd", "--", "touch", "ran"]).run();
     let why = "rpd: no sensor to sample: no GPU has one that can be read; --sensors all says why\n";
     assert_eq!(ran.expect(1).stderr, why);
+    // What processes have is read where the GPU says what all have.
+    for sensors in ["vram_process", "energy,vram_process"] {
+        let arguments = ["--force", "--sensors", sensors, "--", "touch", "ran"];
+        rpd_monitor(&dir, &arguments).run().expect(1);
+        assert_eq!(fs::read(dir.path("monitor.rpd")).unwrap(), before);
+    }
     // One that sleeps is not woken to see what it has.
     sysfs.put("power/runtime_status", "suspended\n");
     rpd_monitor(&dir, &["-o", "other.rpd", "--sensors", "energy", "--", "touch", "ran"]).run().expect(0);

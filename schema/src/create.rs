@@ -123,7 +123,7 @@ pub(crate) fn complete(connection: &Connection) -> rusqlite::Result<()> {
 fn drop_older_views(connection: &Connection) -> rusqlite::Result<Vec<String>> {
     let mut older = connection.prepare(
         "SELECT name FROM sqlite_master WHERE type = 'view' AND name IN ('dispatch', 'instrumentationCost')
-             AND sql LIKE '%FROM \"ext_dispatch\" D%'",
+             AND sql LIKE '%O.\"gpuId\" AS \"gpuId\"%D.\"workgroupZ\" AS \"workgroupZ\"%FROM \"ext_dispatch\" D%'",
     )?;
     let older: Vec<String> = older.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
     for view in &older {

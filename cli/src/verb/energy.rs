@@ -36,7 +36,7 @@ Columns:
   each       J of one operation; for a marker, of one range
   W          J over the time that the operations ran
   total      sum of their durations while a sensor was read
-  calls      how many operations; for a marker, how many ranges
+  calls      how many operations while their sensor was read; for a marker, how many ranges
   measured   percent of J from steps of the sensor in which nothing else ran;
              the rest was worked out by time
 

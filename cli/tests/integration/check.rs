@@ -262,6 +262,18 @@ fn ops_without_a_name_or_a_launch() {
         &["unnamed-op rocpd_op 3", "missing-dispatch rocpd_op 1"],
     );
     finds("DELETE FROM ext_dispatch WHERE op_id >> 32 = 1", &[]);
+    // An extract of a dataset has none.
+    finds("DELETE FROM ext_dispatch", &[]);
+    // Links are compared all the same.
+    let dir = Dir::new();
+    let trace = sound(&dir, "t.rpd");
+    let damage = "DROP TABLE rocpd_kernelapi; INSERT INTO rocpd_api_ops (api_id, op_id) SELECT * FROM \
+         (SELECT api_id, op_id FROM rocpd_api_ops LIMIT 1)";
+    dir.open(&trace).execute_batch(damage).unwrap();
+    let found = check(&dir, &[&trace]).found();
+    assert!(found.contains(&"duplicate-link rocpd_api_ops 1".to_string()), "{found:?}");
+    assert!(found.contains(&"missing-table rocpd_kernelapi 1".to_string()), "{found:?}");
+    assert!(found.iter().all(|finding| !finding.starts_with("unreadable-table")), "{found:?}");
 }
 
 #[test]

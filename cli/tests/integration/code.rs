@@ -359,7 +359,15 @@ fn rpd_kernel_has_the_rows_of_its_kernel() {
     plain.says(&["nowhere"]);
     let csv = dir.run(&["kernel", "--csv", "trace.rpd", "plain"]);
     assert!(csv.expect(0).stdout.contains("\nbuild,original of 1024,,2,100,,30000,"), "{csv}");
-    // Another recorder says nothing of code, and so does a trace in which the facts of this kernel are missing.
+    // Another recorder says nothing of code, also in a file with those of this one, and so does a trace in which the facts of this kernel are
+    // missing.
+    let all = dir.run(&["code", "trace.rpd"]).expect(0).stdout.clone();
+    let foreign = "INSERT INTO rocpd_op (id, gpuId, queueId, sequenceId, completionSignal, start, \"end\", description_id, opType_id)
+                 VALUES (900, 0, 0, 900, '', 1000, 1100, 2, 1);
+             INSERT INTO rocpd_api_ops (api_id, op_id) VALUES (900, 900);
+             INSERT INTO rocpd_kernelapi VALUES (900, '', 7, 1, 1, 256, 1, 1, 0, 0, '', '', '', '', 2)";
+    dir.open("trace.rpd").execute_batch(foreign).unwrap();
+    assert_eq!(dir.run(&["code", "trace.rpd"]).expect(0).stdout, all);
     let other = dir.fixture("matmul_result.rpd");
     let ran = dir.run(&["kernel", "--json", &other, "."]);
     let why = "matmul_result.rpd does not say what the kernel's code needs, so its occupancy is not known";
@@ -407,9 +415,19 @@ fn trace(dir: &Dir, uri: &str, sha256: &str, size: usize) {
             let op = session + op + 1;
             rows += &format!(
                 "INSERT INTO rocpd_op (id, gpuId, queueId, sequenceId, completionSignal, start, \"end\", description_id, opType_id)
-                     VALUES ({op}, 0, 0, {op}, '', 1000, 1000 + {took}, {kernel} + 1, 1);
-                 INSERT INTO ext_dispatch VALUES ({op}, {kernel} + 1, 7, 1, 1, {workgroup}, 1, 1, {lds}, 0, '', {session} + {kernel});"
+                     VALUES ({op}, 0, 0, {op}, '', 1000, 1000 + {took}, {kernel} + 1, 1);"
             );
+            // The kernels of one session are a graph's, those of the other were launched by calls.
+            let launch = format!("7, 1, 1, {workgroup}, 1, 1, {lds}, 0, ''");
+            rows += &match session {
+                0 => format!(
+                    "INSERT INTO ext_dispatch VALUES ({op}, {kernel} + 1, {launch}, {session} + {kernel});"
+                ),
+                _ => format!(
+                    "INSERT INTO rocpd_api_ops (api_id, op_id) VALUES ({op}, {op});
+                     INSERT INTO rocpd_kernelapi VALUES ({op}, '', {launch}, '', '', {session} + {kernel}, {kernel} + 1);"
+                ),
+            };
         }
     }
     dir.trace("trace.rpd", &rows);

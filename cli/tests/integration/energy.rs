@@ -338,6 +338,12 @@ fn what_ran_for_less_than_a_step_is_refused_in_words() {
     ] {
         assert!(table.stderr.contains(line), "{table}");
     }
+    // What ran where no sensor is has no part in the joules of one operation either.
+    dir.open(&trace)
+        .execute_batch("INSERT INTO rocpd_op VALUES (5, 1, 0, 4, '', 80000000, 90000000, 2, 1)")
+        .unwrap();
+    let more = report(&dir, &[&trace]);
+    assert_eq!(more["rows"][0]["operations"], 2, "{more}");
     let given = report(&dir, &["--floor", "0", &trace]);
     assert_eq!(given["gpus"][0]["idle_watts"], 0.0);
     assert!(given["rows"][0]["joules"].as_f64().unwrap() > 8.9, "{given}");

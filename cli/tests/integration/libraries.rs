@@ -124,6 +124,12 @@ fn a_call_around_the_one_that_launched_what_is_asked_for_counts() {
     // As the part has it in time, a call counts whatever it launched.
     assert_eq!(calls(&dir, &["--end", "100", &trace])[0]["operations"], 0);
     assert!(calls(&dir, &["--end", "100", "--kernel", "long", &trace]).is_empty());
+    // It goes on behind the part, and launches more there.
+    for options in [&["--end", "120"][..], &["--end", "120", "--kernel", "long"]] {
+        let part = calls(&dir, &[options, &[&trace]].concat());
+        assert_eq!((&part[0]["operations"], &part[0]["gflop_per_s"]), (&1.into(), &Value::Null), "{part:?}");
+    }
+    assert!(calls(&dir, &["--end", "200", &trace])[0]["gflop_per_s"].is_f64());
     let exported = |arguments: &[&str]| {
         let exported = dir.run(&[&["export"], arguments, &["--date", "today", &trace]].concat());
         exported.expect(0).stdout.lines().skip(1).map(str::to_string).collect::<Vec<_>>()

@@ -802,6 +802,29 @@ fn the_chart_over_time_is_as_high_as_the_gpu_was_busy() {
     assert!(narrow.expect(0).stdout.contains("▄"), "{narrow}");
 }
 
+#[test]
+fn what_a_kernel_says_of_its_launch_goes_before_what_its_call_says() {
+    let dir = Dir::new();
+    let trace = dir.trace(
+        "t.rpd",
+        "INSERT INTO rocpd_string VALUES (1, 'hipLaunchCooperativeKernel'), (2, 'k'), (3, 'KernelExecution'), (4, '');
+         INSERT INTO rocpd_api VALUES (1, 7, 9, 10, 20, 1, 4);
+         INSERT INTO rocpd_kernelapi VALUES (1, '', 8, 1, 1, 64, 1, 1, 0, 0, '', '', '', 0, 2);
+         INSERT INTO rocpd_op VALUES (1, 0, 0, 0, '', 50, 60, 2, 3), (2, 0, 0, 1, '', 60, 80, 2, 3);
+         INSERT INTO rocpd_api_ops VALUES (1, 1, 1), (2, 1, 2);
+         INSERT INTO ext_dispatch VALUES (2, 2, 3, 1, 1, 32, 1, 1, 0, 0, '', 0);",
+    );
+    let kernel = dir.run(&["kernel", "--json", &trace, "k"]).expect(0).stdout.clone();
+    let kernel: Value = serde_json::from_str(&kernel).unwrap();
+    let geometries: Vec<String> = kernel["geometries"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| format!("{} {} {}", row["grid"], row["workgroup"], row["total_ns"]))
+        .collect();
+    assert_eq!(geometries, ["[3,1,1] [32,1,1] 20", "[8,1,1] [64,1,1] 10"]);
+}
+
 /// Two sessions of containers, whose processes and threads have the same ids.
 #[test]
 fn every_verb_keeps_threads_with_equal_ids_apart() {

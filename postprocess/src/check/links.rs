@@ -11,7 +11,7 @@ use crate::trace::layout::Layout;
 use crate::trace::op_kind::KERNEL_TYPES;
 
 /// Ops with no call, with several, links that are there more than once, and kernels of which neither `ext_dispatch` nor the row of their
-/// call says how they were launched. `running`: sessions whose ops are not judged; `described`: those in which kernels say that.
+/// call says how they were launched. `running`: sessions whose ops are not judged; `described`: those in which others say it.
 ///
 /// # Errors
 /// When one of the tables cannot be read.
@@ -31,19 +31,22 @@ pub(crate) fn compare(
     // Barriers are linked to no call, so that they do not show as kernels.
     let barriers = layout.table("rocpd_barrierop").is_some_and(|table| table.key.is_some());
     let but_barriers = "AND NOT EXISTS (SELECT 1 FROM rocpd_barrierop AS b WHERE b.op_ptr_id = rocpd_op.id)";
-    let (undescribed_op, described_call) = match described {
-        [] => ("0".to_string(), "1"),
+    let undescribed_op = match described {
+        [] => "0".to_string(),
         sessions => {
             let sessions: Vec<String> = sessions.iter().map(i64::to_string).collect();
-            (
-                format!(
-                    "opType_id IN (SELECT id FROM rocpd_string WHERE string IN ({KERNEL_TYPES})) AND id >> 32 IN ({})
-                     AND NOT EXISTS (SELECT 1 FROM ext_dispatch AS x WHERE x.op_id = rocpd_op.id)",
-                    sessions.join(", ")
-                ),
-                "EXISTS (SELECT 1 FROM rocpd_kernelapi AS k WHERE k.api_ptr_id = rocpd_api_ops.api_id)",
+            format!(
+                "opType_id IN (SELECT id FROM rocpd_string WHERE string IN ({KERNEL_TYPES})) AND id >> 32 IN ({})
+                 AND NOT EXISTS (SELECT 1 FROM ext_dispatch AS x WHERE x.op_id = rocpd_op.id)",
+                sessions.join(", ")
             )
         }
+    };
+    let described_call = match layout.table("rocpd_kernelapi").is_some_and(|table| table.key.is_some()) {
+        true if !described.is_empty() => {
+            "EXISTS (SELECT 1 FROM rocpd_kernelapi AS k WHERE k.api_ptr_id = rocpd_api_ops.api_id)"
+        }
+        _ => "0",
     };
     let mut ops = trace.prepare(&format!(
         "SELECT id, {undescribed_op} FROM rocpd_op WHERE typeof(id) = 'integer' {} ORDER BY id",

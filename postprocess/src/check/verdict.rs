@@ -1,6 +1,5 @@
 //! Everything that is found in a file.
 
-use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
@@ -123,26 +122,18 @@ fn rows(
     Ok(())
 }
 
-/// The sessions that say how kernels were launched, those of graphs too.
+/// The sessions that say how the kernels of graphs were launched.
 fn described_sessions(
     trace: &Connection,
     layout: &Layout,
     findings: &mut Vec<Finding>,
 ) -> rusqlite::Result<Vec<i64>> {
-    let mut with_rows = |table: &str, id: &str| -> rusqlite::Result<BTreeSet<i64>> {
-        if layout.table(table).is_none_or(|table| table.key.is_none()) {
-            return Ok(BTreeSet::new());
-        }
-        let found = record_damage(findings, table, trace::rows_by_session(trace, table, id))?;
-        Ok(found.unwrap_or_default().into_keys().collect())
-    };
-    if layout.table("ext_dispatch").is_none() {
+    if layout.table("ext_dispatch").is_none_or(|table| table.key.is_none()) {
         return Ok(Vec::new());
     }
-    let (own, by_call) = (with_rows("ext_dispatch", "op_id")?, with_rows("rocpd_kernelapi", "api_ptr_id")?);
-    // Other recorders, whose sessions say nothing of themselves, have nothing for the kernels of graphs.
-    let known = rpd_schema::sessions(trace)?.into_iter().map(|session| i64::from(session.session));
-    Ok(own.into_iter().chain(known.filter(|session| by_call.contains(session))).collect())
+    let sessions = trace::rows_by_session(trace, "ext_dispatch", "op_id");
+    let sessions = record_damage(findings, "ext_dispatch", sessions)?.unwrap_or_default();
+    Ok(sessions.into_keys().collect())
 }
 
 /// Takes what a part of the check found; damage that stopped it is a finding too.

@@ -126,6 +126,11 @@ impl Selected {
         self.rows.as_ref()?.unasked.as_deref()
     }
 
+    /// Whether it is over at that time.
+    pub(crate) fn ends_before(&self, time: i64) -> bool {
+        self.rows.as_ref().is_some_and(|rows| rows.time.end_ns < time)
+    }
+
     /// As much of a sensor's run as is in it: of a GPU that is, in the time that it covers.
     pub fn of_run(&self, gpu: Option<i64>, (start, end): (i64, i64)) -> Option<(i64, i64)> {
         let Some(rows) = &self.rows else { return Some((start, end)) };

@@ -68,7 +68,7 @@ pub struct EnergyRow {
     pub depth: usize,
     /// For a marker: how many ranges there are.
     pub ranges: Option<u64>,
-    /// How many operations.
+    /// How many operations, without those that ran while no sensor was read.
     pub operations: u64,
     /// Sum of their durations, as far as a sensor was read meanwhile, ns.
     pub gpu_ns: u64,
@@ -261,7 +261,7 @@ fn rows(mut groups: Vec<EnergyGroup>, steps: &StepLengths) -> Vec<EnergyRow> {
             name: group.name.clone(),
             depth,
             ranges: group.ranges,
-            operations: group.all_operations,
+            operations: group.all_operations.saturating_sub(group.all.unread),
             gpu_ns: group.all.ns,
             joules: refused.is_none().then_some(group.all.joules),
             own_joules: refused.is_none().then_some(group.own.joules),

@@ -188,7 +188,9 @@ impl FoundKernel {
         let mut texts = OpTexts::of(trace)?;
         let mut is_it: HashMap<OpName, bool> = HashMap::new();
         let (mut starts, mut found) = (Sorter::new(), Sorter::new());
-        let mut by_op: Sorter<[i64; 2]> = Sorter::new();
+        let mut by_op: Sorter<[i64; 3]> = Sorter::new();
+        // The launches that calls say, each with its place.
+        let mut places: HashMap<Launch, i64> = HashMap::new();
         let mut adding = Adding::default();
         let mut launches = match version {
             Version::V1 => ById::none(),
@@ -221,20 +223,25 @@ impl FoundKernel {
                 Some(call) => launches.at(call.id)?.map(launch),
                 None => None,
             };
-            match of_call {
-                Some(launch) => adding.geometries.entry(launch).or_default().add(ns),
-                None if dispatches => by_op.push([op.id, ns.cast_signed()])?,
-                None => adding.geometries.entry(Launch::default()).or_default().add(ns),
+            let launch = of_call.unwrap_or_default();
+            match dispatches {
+                true => {
+                    let next = places.len() as i64;
+                    by_op.push([op.id, ns.cast_signed(), *places.entry(launch).or_insert(next)])?;
+                }
+                false => adding.geometries.entry(launch).or_default().add(ns),
             }
             starts.push([op.start.cast_unsigned(), ns])?;
             found.push([ns])
         })?;
-        // The call has launched several, or a graph.
+        // What the recorder says of the kernel itself goes before what the call says, which may have launched several.
+        let mut of_calls: Vec<Launch> = vec![Launch::default(); places.len()];
+        places.into_iter().for_each(|(launch, place)| of_calls[place as usize] = launch);
         let mut by_op = by_op.sorted()?;
         let mut of_ops = ById::of(trace, "ext_dispatch", "op_id", LAUNCH)?;
         let mut of_ops = of_ops.rows()?;
-        while let Some([op, ns]) = by_op.next()? {
-            let launch = of_ops.at(op)?.map(launch).unwrap_or_default();
+        while let Some([op, ns, place]) = by_op.next()? {
+            let launch = of_ops.at(op)?.map_or(of_calls[place as usize], launch);
             adding.geometries.entry(launch).or_default().add(ns.cast_unsigned());
         }
         let kernel = adding.finished(trace, name, (starts, found))?;

@@ -195,7 +195,7 @@ struct Event {
     role: i64,
     /// For a call: whether it returned a failure.
     is_failed: i64,
-    /// For a launch: whether the operation is none of those asked for.
+    /// For a launch: whether the operation is none of those asked for. For a call: whether it may have such, as it goes on behind the part.
     is_unasked: i64,
     /// For a launch: the GPU of the operation.
     gpu: i64,
@@ -310,7 +310,7 @@ impl Open {
             stream: event.stream,
             ends_group: false,
             has_launched: false,
-            has_unasked: false,
+            has_unasked: event.is_unasked != 0,
         };
         match role(event) {
             Role::GroupStart => {
@@ -456,6 +456,7 @@ impl Libraries {
                 stream: arguments.address("stream").unwrap_or(0),
                 role,
                 is_failed: i64::from(is_failed),
+                is_unasked: i64::from(selected.ends_before(end)),
                 ..Event::of_call((row.id, row.thread), (start, end), place as i64)
             })
         })?;

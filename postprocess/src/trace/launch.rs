@@ -25,20 +25,21 @@ impl LaunchJoin {
     /// Behind `FROM rocpd_op O`.
     pub(crate) fn join(&self) -> &'static str {
         match self.by_call {
-            // Of several calls of an operation, which only a damaged trace has, the first one counts.
+            // Of several launches of an operation, which only a damaged trace has, the first one counts.
             true => {
                 "LEFT JOIN ext_dispatch D ON D.op_id = O.id
-                 LEFT JOIN (SELECT op_id, min(api_id) AS api_id FROM rocpd_api_ops GROUP BY op_id) L ON L.op_id = O.id
+                 LEFT JOIN (SELECT op_id, min(api_id) AS api_id FROM rocpd_api_ops JOIN rocpd_kernelapi ON api_ptr_id = api_id
+                     GROUP BY op_id) L ON L.op_id = O.id
                  LEFT JOIN rocpd_kernelapi K ON K.api_ptr_id = L.api_id"
             }
             false => "LEFT JOIN ext_dispatch D ON D.op_id = O.id",
         }
     }
 
-    /// A column that both tables have; NULL where neither has a row.
+    /// A column of numbers that both tables have; NULL where neither has a row. rocmProfileData's recorder has empty texts in some.
     pub(crate) fn column(&self, name: &str) -> String {
         match self.by_call {
-            true => format!("coalesce(D.{name}, K.{name})"),
+            true => format!("coalesce(D.{name}, iif(typeof(K.{name}) = 'integer', K.{name}, NULL))"),
             false => format!("D.{name}"),
         }
     }

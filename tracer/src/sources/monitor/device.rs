@@ -50,17 +50,20 @@ pub(super) fn missing(config: &MonitorConfig, gpus: &[SampledGpu]) -> Vec<(Metri
     let processes = ProcessTree::of(&config.procfs, config.process);
     let mut is_there = vec![false; metrics.len()];
     let mut reasons: Vec<Option<String>> = vec![None; metrics.len()];
+    let probed: Vec<Metric> = metrics.iter().copied().chain([Metric::Vram]).collect();
     for gpu in gpus {
-        match Device::find(&config.root, gpu, metrics, &processes) {
-            Ok(mut device) => device.sample(|place, reading| match reading {
-                Reading::Value(_) | Reading::Asleep => is_there[place] = true,
-                // The driver may say it of a process only once that uses the GPU.
-                Reading::Nothing(_) if metrics[place] == Metric::VramProcess && !config.is_lenient => {
-                    is_there[place] = true;
-                }
-                Reading::Nothing(why) => {
+        match Device::find(&config.root, gpu, &probed, &processes) {
+            Ok(mut device) => device.sample(|place, reading| match (reading, is_there.get_mut(place)) {
+                (Reading::Value(_) | Reading::Asleep, Some(is_there)) => *is_there = true,
+                (Reading::Nothing(why), Some(_)) => {
                     reasons[place].get_or_insert(why);
                 }
+                // The driver may say what a process has only once that uses the GPU.
+                (Reading::Value(_) | Reading::Asleep, None) if !config.is_lenient => {
+                    let of_process = metrics.iter().position(|metric| *metric == Metric::VramProcess);
+                    of_process.into_iter().for_each(|place| is_there[place] = true);
+                }
+                (_, None) => {}
             }),
             Err(why) => reasons.iter_mut().for_each(|reason| {
                 reason.get_or_insert_with(|| why.clone());
