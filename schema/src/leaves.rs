@@ -1,7 +1,7 @@
 //! Rows that belong behind all others of their table, written as pages of the file. SQLite's INSERT looks for each row's place from
 //! the table's root, twice (xferOptimization in its insert.c), which was two fifths of the recorder's CPU. Here a table's last leaf is
 //! filled up and further leaves are put behind the file's end, so that a place is looked for once per table and transaction.
-//! The five rows of a dispatch take 0.54 us of CPU in this way, and 1.19 us by INSERTs from an image (docs/speed.md; `cargo bench -p
+//! Five rows of a dispatch took 0.54 us of CPU in this way, and 1.19 us by INSERTs from an image (docs/speed.md; `cargo bench -p
 //! rpd-schema`).
 //!
 //! Pages are read and written through SQLite's table `sqlite_dbpage` (sqlite.org/dbpage.html), so they are in the open transaction:

@@ -676,7 +676,7 @@ fn launches_that_hip_timed_have_all_of_their_lds() {
     dir.open("trace.rpd").execute_batch(by_hip).unwrap();
     assert_eq!(lds(), ["512", "512", "30512"]);
     dir.open("trace.rpd")
-        .execute_batch("UPDATE ext_dispatch SET groupSegmentSize = groupSegmentSize + 512")
+        .execute_batch("UPDATE ext_dispatch SET groupSegmentSize = groupSegmentSize + 512; UPDATE rocpd_kernelapi SET groupSegmentSize = groupSegmentSize + 512")
         .unwrap();
     dir.open("trace.rpd")
         .execute_batch("UPDATE rocpd_metadata SET value = 'dispatch' WHERE value = 'hip'")
