@@ -391,17 +391,13 @@ fn views_of_older_recorders_show_what_is_written_now() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("trace.rpd");
     Appender::open(&path).unwrap();
-    let older = |name: &str| format!("SELECT D.\"op_id\" AS \"{name}\" FROM \"ext_dispatch\" D");
-    Connection::open(&path)
-        .unwrap()
-        .execute_batch(&format!(
-            "DROP VIEW \"dispatch\"; CREATE VIEW \"dispatch\" AS {};
-             CREATE VIEW \"instrumentationCost\" AS {}; CREATE VIEW \"own\" AS {}",
-            older("id"),
-            older("plain"),
-            older("mine")
-        ))
-        .unwrap();
+    let older = "SELECT O.\"gpuId\" AS \"gpuId\", D.\"workgroupZ\" AS \"workgroupZ\" FROM \"ext_dispatch\" D
+        JOIN \"rocpd_op\" O ON O.\"id\" = D.\"op_id\"";
+    let views = format!(
+        "DROP VIEW \"dispatch\"; CREATE VIEW \"dispatch\" AS {older};
+         CREATE VIEW \"instrumentationCost\" AS {older}; CREATE VIEW \"own\" AS {older}"
+    );
+    Connection::open(&path).unwrap().execute_batch(&views).unwrap();
     let mut appender = Appender::open(&path).unwrap();
     appender.begin().unwrap();
     kernel(&mut appender, 1, "vectorAdd(float*)");
