@@ -31,7 +31,7 @@ fn a_captured_graph_has_its_kernels_and_launches() {
 /// What a call launches by itself is said once, in the call's row; what a graph launches has rows of its own.
 #[test]
 fn only_kernels_that_no_call_describes_have_a_row_of_their_own() {
-    for (name, of_graphs, others) in [("graph", 1005, 0), ("streams", 0, 8000)] {
+    for (name, of_graphs, others) in [("graph", 1005, 0), ("streams", 0, 4000)] {
         let dir = Dir::new();
         Run::new(&dir, program(name)).recorded(Loading::Preload).run().expect(0);
         let trace = dir.trace("trace.rpd");
