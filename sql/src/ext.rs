@@ -1,6 +1,6 @@
 //! The tables this project adds to the format, one file each.
 
-/// Table `ext_dispatch` and view `dispatch`: one row per kernel that ran. Part of a fresh file.
+/// Table `ext_dispatch`, and view `dispatch` with one row per kernel that ran. Part of a fresh file.
 pub const DISPATCH: &str = include_str!("../ext/dispatch.sql");
 
 /// Table `ext_kernelcodeobject`: what the code object says beyond the format's registers. Added when first known.

@@ -44,7 +44,8 @@ Calls that a library makes of another library have rows of their own. Where a ca
 operations. ncclGroupEnd launches the operations of a group of collectives; the collectives on one stream share the time and the J of its operations.
 
 With --gpu, --queue, --stream or --kernel a call counts if one of its operations is asked for, also where a call inside it launched that. ops,
-GPU, J and the kernels are those of the operations asked for. Where these are not all operations of a call, or the call goes on behind the part, its speed is not known.
+GPU, J and the kernels are those of the operations asked for. The speed of a call is not known where it has other operations too, or goes on
+behind the part.
 
 A configuration whose operations ran for less than a step of the sensor of their GPU has no J.
 

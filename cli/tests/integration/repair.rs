@@ -53,6 +53,27 @@ fn links_and_arguments_of_what_is_not_there_go() {
     assert_eq!(number(&trace, "SELECT count(*) FROM rocpd_op"), 2 * (KERNELS as i64 + 2) - 1);
 }
 
+/// The row of a call that is gone, or goes, says how its kernel was launched: the kernel keeps that.
+#[test]
+fn kernels_keep_their_launch_where_the_call_goes() {
+    let dir = Dir::new();
+    let launches = "SELECT count(*) FROM dispatch WHERE gridX = (SELECT gridX FROM rocpd_kernelapi WHERE api_ptr_id = 7)";
+    let before = number(&dir.open(&sound(&dir, "before.rpd")), launches);
+    let answer = repairs(
+        &dir,
+        "DELETE FROM ext_dispatch WHERE op_id IN (5, 6); DELETE FROM rocpd_api WHERE id = 5;
+         UPDATE rocpd_api SET \"end\" = 1 WHERE id = 6",
+        &[
+            "dangling-id ext_dispatch 2 added, from launches whose call is gone",
+            "negative-duration rocpd_api 1 removed",
+            "dangling-id rocpd_api_ops.api_id 2 removed",
+            "dangling-id rocpd_kernelapi.api_ptr_id 2 removed",
+        ],
+    );
+    assert_eq!(answer.found(), ["unlinked-op rocpd_op 2"]);
+    assert_eq!(number(&dir.open("t.rpd"), launches), before);
+}
+
 #[test]
 fn rows_with_impossible_times_go_with_what_hangs_off_them() {
     let dir = Dir::new();

@@ -279,9 +279,10 @@ fn a_signal_before_the_command_begins_is_the_command_s() {
     fs::create_dir(&temporary).unwrap();
     let mut command = dir.rpd(&["record", "--append", "-o", "t.rpd", "--", "sleep", "100"]);
     command.env("TMPDIR", &temporary).stderr(Stdio::piped());
-    let rpd = command.spawn().unwrap();
+    let mut rpd = command.spawn().unwrap();
     let made = || fs::read_dir(&temporary).unwrap().count();
     while made() == 0 {
+        assert!(rpd.try_wait().unwrap().is_none(), "it waits for the trace");
         std::thread::sleep(std::time::Duration::from_millis(1));
     }
     kill("TERM", rpd.id().into());

@@ -21,7 +21,9 @@ use super::rule::{Mend, Rule, rules};
 use super::verdict::Verdict;
 use super::writer::obstacle_of;
 use super::{sessions, structure};
+use crate::trace::launch::SIZES;
 use crate::trace::layout::{Layout, quote, same};
+use crate::trace::op_kind::KERNEL_TYPES;
 
 /// Something that was mended.
 #[derive(Debug, Serialize)]
@@ -64,7 +66,7 @@ fn mend(file: &Path) -> Result<Vec<Repair>> {
     if let Some(writer) = obstacle_of(file, sessions::Sessions::of(&transaction)?.running_pid()) {
         bail!("{writer}");
     }
-    let mut done = Repairs { transaction: &transaction, repairs: Vec::new() };
+    let mut done = Repairs { transaction: &transaction, repairs: Vec::new(), has_launches: false };
     let layout = Layout::of(&transaction)?;
     let format = expected(layout.version())?;
     done.objects(&layout, &format)?;
@@ -72,6 +74,10 @@ fn mend(file: &Path) -> Result<Vec<Repair>> {
     // What has been added counts from here on.
     let layout = Layout::of(&transaction)?;
     done.version(&layout)?;
+    let launches = ["rocpd_api", "rocpd_op", "rocpd_api_ops", "rocpd_kernelapi", "ext_dispatch"];
+    done.has_launches =
+        launches.iter().all(|name| layout.table(name).is_some_and(|table| table.key.is_some()));
+    done.keep_launches("NOT EXISTS (SELECT 1 FROM rocpd_api C WHERE C.id = L.api_id)")?;
     done.rows(&layout)?;
     done.links(&layout)?;
     done.declarations(&layout)?;
@@ -103,11 +109,21 @@ fn open(file: &Path) -> Result<Connection> {
 struct Repairs<'a> {
     transaction: &'a Transaction<'a>,
     repairs: Vec<Repair>,
+    /// Whether the file has the tables in which launches are.
+    has_launches: bool,
 }
 
 impl Repairs<'_> {
+    /// Notes what was done to so many rows; what is done again to the same place adds up.
     fn add(&mut self, kind: FindingKind, place: impl Into<String>, rows: u64, done: impl Into<String>) {
-        self.repairs.push(Repair { kind: kind.name(), place: place.into(), done: done.into(), rows });
+        let repair = Repair { kind: kind.name(), place: place.into(), done: done.into(), rows };
+        let is_same = |known: &&mut Repair| {
+            (known.kind, &known.place, &known.done) == (repair.kind, &repair.place, &repair.done)
+        };
+        match self.repairs.iter_mut().find(is_same) {
+            Some(known) => known.rows += rows,
+            None => self.repairs.push(repair),
+        }
     }
 
     /// What the format has and the file lacks, and views that cannot be read. Later additions to the format
@@ -155,6 +171,30 @@ impl Repairs<'_> {
         Ok(())
     }
 
+    /// How a kernel was launched is in the row of its call. Where the call is gone or goes, which `condition` says of the link `L`, the kernel
+    /// gets a row of its own.
+    fn keep_launches(&mut self, condition: &str) -> rusqlite::Result<()> {
+        if !self.has_launches {
+            return Ok(());
+        }
+        let rest = ["groupSegmentSize", "privateSegmentSize", "kernelArgAddress", "codeObject_id"];
+        let columns = [&SIZES[..], &rest].concat().join(", ");
+        let rows = self.transaction.execute(
+            &format!(
+                "INSERT OR IGNORE INTO ext_dispatch (op_id, kernelName_id, {columns})
+                 SELECT L.op_id, kernelName_id, {columns}
+                 FROM rocpd_api_ops L JOIN rocpd_kernelapi ON api_ptr_id = L.api_id JOIN rocpd_op O ON O.id = L.op_id
+                 WHERE O.opType_id IN (SELECT id FROM rocpd_string WHERE string IN ({KERNEL_TYPES})) AND {condition}"
+            ),
+            [],
+        )?;
+        if rows > 0 {
+            let done = "added, from launches whose call is gone";
+            self.add(FindingKind::DanglingId, "ext_dispatch", rows as u64, done);
+        }
+        Ok(())
+    }
+
     /// Applies the rules that say how, until nothing is left: a row that goes takes with it what refers to it.
     fn rows(&mut self, layout: &Layout) -> rusqlite::Result<()> {
         loop {
@@ -187,15 +227,16 @@ impl Repairs<'_> {
                 )
             }
         };
+        if same(table, "rocpd_api") && matches!(rule.mend, Some(Mend::Remove)) {
+            self.keep_launches(&format!(
+                "L.api_id IN (SELECT t.id FROM rocpd_api AS t WHERE {})",
+                rule.condition
+            ))?;
+        }
         let rows = self.transaction.execute(&format!("{statement} WHERE {}", rule.condition), [])? as u64;
         let is_removal = matches!(rule.mend, Some(Mend::Remove));
-        let known = self.repairs.iter_mut().find(|repair| {
-            repair.kind == rule.kind.name() && repair.place == rule.place && repair.done == done
-        });
-        match known {
-            Some(repair) => repair.rows += rows,
-            None if rows > 0 => self.add(rule.kind, rule.place.clone(), rows, done),
-            None => {}
+        if rows > 0 {
+            self.add(rule.kind, rule.place.clone(), rows, done);
         }
         Ok(if is_removal { rows } else { 0 })
     }

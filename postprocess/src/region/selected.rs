@@ -29,6 +29,7 @@ struct SelectedRows {
     /// What sensors are cut to.
     time: Window,
     gpus: Vec<i64>,
+    /// See [`Selected::unasked`].
     unasked: Option<Box<Selected>>,
 }
 
@@ -120,13 +121,13 @@ impl Selected {
         self.rows.is_none()
     }
 
-    /// Where GPUs, queues, streams or kernels are named: all calls that would be in it were none named, and of the operations that would be in it
-    /// with a call those that are not.
+    /// What the region leaves out because GPUs, queues, streams or kernels are named; none where nothing of the kind is named. It has the calls
+    /// that the region has without that condition, and those operations of these calls that are not in the region.
     pub(crate) fn unasked(&self) -> Option<&Selected> {
         self.rows.as_ref()?.unasked.as_deref()
     }
 
-    /// Whether it is over at that time.
+    /// Whether the region ends before that time, ns on the trace's clock.
     pub(crate) fn ends_before(&self, time: i64) -> bool {
         self.rows.as_ref().is_some_and(|rows| rows.time.end_ns < time)
     }

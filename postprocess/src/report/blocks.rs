@@ -25,7 +25,7 @@ use crate::code::{FoundObject, KernelObjects, ListedInstruction, Lister};
 use crate::region::Selected;
 use crate::text;
 use crate::trace::has_table;
-use crate::trace::launch::LaunchJoin;
+use crate::trace::launch::{LaunchJoin, SIZES};
 
 /// Work-items of a wavefront, of all processors whose blocks are counted.
 pub const LANES: u64 = 64;
@@ -360,8 +360,7 @@ pub fn list_instructions(
 fn launches(trace: &Connection, is_in: &str) -> Result<HashMap<String, (u64, Option<u64>)>> {
     let (items, join) = match LaunchJoin::of(trace)? {
         Some(launch) => {
-            let sizes = ["gridX", "gridY", "gridZ", "workgroupX", "workgroupY", "workgroupZ"];
-            let sizes = sizes.map(|size| launch.column(size));
+            let sizes = SIZES.map(|size| launch.column(size));
             (
                 format!("total({}), count({})", sizes.join(" * "), sizes[0]),
                 format!("LEFT JOIN rocpd_op O ON O.id = I.op_id {}", launch.join()),

@@ -4,13 +4,16 @@ use rusqlite::Connection;
 
 use super::has_table;
 
+/// Workgroups of a launch and work-items of a workgroup, by dimension.
+pub(crate) const SIZES: [&str; 6] = ["gridX", "gridY", "gridZ", "workgroupX", "workgroupY", "workgroupZ"];
+
 /// What a query about operations (`rocpd_op O`) adds to know how they were launched.
 pub(crate) struct LaunchJoin {
     by_call: bool,
 }
 
 impl LaunchJoin {
-    /// None where the recorder had no `ext_dispatch`, and nothing for the kernels of graphs.
+    /// None where the trace has no `ext_dispatch`: its recorder did not say how kernels of graphs were launched.
     ///
     /// # Errors
     /// When the trace cannot be read.

@@ -1,10 +1,10 @@
-//! `ext_dispatch`: how a kernel that ran was launched.
+//! `ext_dispatch`: how a kernel was launched, where the row of its call does not say it.
 
 use super::{Cells, Row};
 use crate::id::{CodeObjectId, Offset, OpId, StringId};
 use rpd_sql::insert::{self, Insert};
 
-/// A kernel dispatch packet, whoever caused it: one row per kernel op.
+/// A launch of a kernel of which no row of `rocpd_kernelapi` tells.
 #[derive(Clone, Copy, Debug)]
 pub struct DispatchRow {
     /// The op of the kernel.

@@ -22,7 +22,7 @@ use crate::notes::Notes;
 use crate::pass::sorted::{Sorted, Sorter};
 use crate::trace::ids::Ids;
 use crate::trace::instrumented::{instrumented, is_instrumented};
-use crate::trace::launch::LaunchJoin;
+use crate::trace::launch::{LaunchJoin, SIZES};
 use crate::trace::op_kind::OpKind;
 use crate::trace::replaced::NOT_IN_FILE;
 use crate::trace::{Strings, has_table, sessions_timed_by_hip};
@@ -461,15 +461,8 @@ fn replacements(trace: &Connection) -> Result<Sorted<ReplacementIds>> {
 fn query(launch: Option<&LaunchJoin>, own_lds: bool) -> String {
     let (mut columns, mut join) = (String::new(), String::new());
     if let Some(launch) = launch {
-        columns = launch.columns(&[
-            "gridX",
-            "gridY",
-            "gridZ",
-            "workgroupX",
-            "workgroupY",
-            "workgroupZ",
-            "groupSegmentSize",
-        ]);
+        let sizes = launch.columns(&SIZES);
+        let lds = launch.column("groupSegmentSize");
         let (own, own_join) = match own_lds {
             true => (
                 "E.groupSegmentSize",
@@ -477,7 +470,7 @@ fn query(launch: Option<&LaunchJoin>, own_lds: bool) -> String {
             ),
             false => ("NULL", String::new()),
         };
-        columns = format!(", {columns}, {own}");
+        columns = format!(", {sizes}, {lds}, {own}");
         join = format!("{} {own_join}", launch.join());
     }
     format!(
