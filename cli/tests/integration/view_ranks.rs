@@ -139,7 +139,7 @@ fn ranks_are_seen_ordered_and_opened() {
     assert_eq!(calls, 400, "{address}");
 
     // And back, and all of a rank by a click on its name.
-    browser.get("history.back()");
+    browser.back();
     browser.wait("Boolean(window.rpdTest?.order) && rpdTest.isWhole()");
     let (_, y) = place(1, 0.0);
     browser.click((40.0, y));

@@ -105,6 +105,12 @@ impl Browser {
         self.post("/url", &json!({ "url": url }));
     }
 
+    /// Goes back to the page before, as the browser's button does. A script that leaves its page may be run again in the one that comes: the
+    /// driver repeats a script whose page went away before it had answered.
+    pub(crate) fn back(&self) {
+        self.post("/back", &json!({}));
+    }
+
     /// Looks into the first frame of the page from now on.
     pub(crate) fn enter_frame(&self) {
         self.post("/frame", &json!({ "id": 0 }));
