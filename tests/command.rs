@@ -151,6 +151,43 @@ fn a_second_recording_is_refused_appended_or_replaces() {
     assert_eq!((trace.session_count(), trace.number("select count(*) from dispatch")), (1, 1005));
 }
 
+/// Of a trace whose first transaction was killed nothing stays when it is rolled back: the file is empty for who reads it, and a place for who
+/// records. It is not a trace as it lies there, so that only the rollback tells.
+#[test]
+fn a_trace_that_was_being_made_when_its_writer_was_killed() {
+    let killed = "import os, sqlite3
+trace = sqlite3.connect('trace.rpd', isolation_level=None)
+trace.execute('PRAGMA cache_size = 10')
+trace.execute('BEGIN')
+trace.execute('CREATE TABLE rocpd_string (id integer PRIMARY KEY, string text)')
+trace.executemany('INSERT INTO rocpd_string (string) VALUES (?)', ((str(n) * 50,) for n in range(20000)))
+os.kill(os.getpid(), 9)";
+    let left = || {
+        let dir = Dir::new();
+        Run::new(&dir, "python3").arg("-c").arg(killed).run().expect_signal(libc::SIGKILL);
+        assert_eq!(dir.names(), ["trace.rpd", "trace.rpd-journal"]);
+        dir
+    };
+    for verb in ["info", "check", "top"] {
+        let dir = left();
+        let said = run(&dir, &[verb, "trace.rpd"]);
+        assert!(said.expect(1).stderr.contains("the file is empty; record into it"), "{said}");
+        assert_eq!(dir.names(), ["trace.rpd"]);
+    }
+    for options in [&[][..], &["--append"], &["--force"]] {
+        let dir = left();
+        let ran = record_a_mark(&dir, options).run();
+        ran.expect(0);
+        let trace = dir.trace("trace.rpd");
+        trace.check_integrity();
+        assert_eq!(
+            trace.number("select count(*) from api where apiName = 'UserMarker'"),
+            1,
+            "{options:?}{ran}"
+        );
+    }
+}
+
 /// A recorder has the file: it is replaced only when that is said twice, and then who loses rows by it says how many.
 #[test]
 fn a_file_that_is_being_recorded_into_is_not_replaced() {

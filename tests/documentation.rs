@@ -110,7 +110,8 @@ fn looks_like_a_command(line: &str) -> bool {
 const CANDIDATE: &str = "builds/lds/saxpy.hsaco";
 
 /// What the commands of the pages find in their directory.
-const FURNITURE: [&str; 6] = ["trace.rpd", "pytorch.rpd", "train", "train.py", "app", CANDIDATE];
+const FURNITURE: [&str; 7] =
+    ["trace.rpd", "pytorch.rpd", "profile.pkl", "train", "train.py", "app", CANDIDATE];
 
 /// Makes what the commands of the pages find in their directory.
 fn furnish(dir: &Dir) {
@@ -131,6 +132,7 @@ fn furnish(dir: &Dir) {
     }
     fs::create_dir_all(dir.path(CANDIDATE).parent().unwrap()).unwrap();
     fs::copy(saxpy_candidate("gfx900"), dir.path(CANDIDATE)).unwrap();
+    fs::copy(root().join("fixtures/tinygrad/null.pkl"), dir.path("profile.pkl")).unwrap();
     fs::write(dir.path("train.py"), "import os\nos.execv('./train', ['./train'])\n").unwrap();
 }
 

@@ -207,6 +207,45 @@ fn tinygrad_kernels_count_their_blocks() {
     }
 }
 
+/// What tinygrad launches is what its own profile says: kernels by name, in the order of each GPU, and as many copies. The recording, which has
+/// their times, equals the device's log. tinygrad 0.14 has no graphs on HIP: TinyJit launches kernel after kernel.
+#[test]
+fn tinygrad_launches_what_its_profile_says() {
+    if !Path::new(TINYGRAD).exists() {
+        return not_tested("no tinygrad: `make matrix` has it");
+    }
+    for (what, gpus) in [("linear", 1), ("convolution", 1), ("two", 2)] {
+        let on_processor = Dir::new();
+        let losses = training(&on_processor, "CPU").arg(what).run().expect(0).stdout.clone();
+        assert_eq!(losses.lines().count(), 6, "{what}");
+        let (without, with) = (Dir::new(), Dir::new());
+        let run = |dir| training(dir, "HIP").arg(what).gpus(gpus).env("PROFILE", "1").env("TMPDIR", ".");
+        let (plain, ran, trace) = recorded(run, &without, &with);
+        assert_eq!([&plain.stdout, &ran.stdout], [&losses; 2], "{what}");
+        let profile = with.names().into_iter().find(|name| name.starts_with("profile.pkl")).unwrap();
+        let import =
+            Run::new(&with, rpd()).arg("import").arg("tinygrad").arg(profile).arg("-o").arg("profile.rpd");
+        import.run().expect(0);
+        let profile = with.trace("profile.rpd");
+        for gpu in 0..gpus {
+            let device = if gpu == 0 { "HIP".to_string() } else { format!("HIP:{gpu}") };
+            let launched = profile.texts(&format!(
+                "select substr(args, instr(args, 'name=') + 5) from api
+                 where apiName = 'exec' and args like 'device={device} |%' and args not like '%name=copy %' order by start, id"
+            ));
+            let ran = trace.texts(&format!(
+                "select description from op where opType = 'KernelExecution' and gpuId = {gpu} and description not like '\\_\\_amd%' escape '\\'
+                 order by start"
+            ));
+            assert!(launched.len() > 90, "{what}: {}", launched.len());
+            assert_eq!(ran, launched, "{what}: GPU {gpu}");
+        }
+        let copies = profile
+            .number("select count(*) from api where apiName = 'exec' and args like '%name=copy %HIP%'");
+        assert_eq!(trace.number("select count(*) from api where apiName = 'hipMemcpy'"), copies, "{what}");
+    }
+}
+
 /// Where `tests/matrix/run` puts Triton.
 const TRITON: &str = "/opt/triton";
 

@@ -26,6 +26,7 @@ mod export;
 mod gaps;
 mod graph;
 mod handler;
+mod import;
 mod info;
 mod kernel;
 mod libraries;
@@ -130,6 +131,7 @@ verbs! {
     Export(export::Export),
     #[cfg(feature = "parquet")]
     Dataset(dataset::Dataset),
+    Import(import::Import),
     Check(check::Check),
     Code(code::Code),
     Blocks(blocks::Blocks),

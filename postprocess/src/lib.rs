@@ -16,12 +16,13 @@
 //! | `region/` | a part of a trace as people name it: times, GPUs, queues, streams, processes, markers, kernels |
 //! | `export/` | a trace in the formats of other tools |
 //! | `dataset/` | the traces of jobs as Parquet files in folders |
+//! | `import/` | what other tools recorded, as a trace |
 //! | `library/` | calls of GPU libraries: their work, the command that runs one again, their logs |
 //! | `code/` | what kernels need, out of code objects |
 //! | `statistics/` | whether two samples differ, by how much; knows nothing of traces |
 //! | `text.rs`, `notes.rs`, `system.rs` | names made harmless; notes to the caller; system calls |
 //!
-//! Dependencies: `passes` -> `pass` -> `check` -> `trace`; `trim`, `merge` -> `rewrite`, `passes`; `dataset` -> `rewrite`; `export` -> `report`, `region`; `report` -> `library`. No circle across folders.
+//! Dependencies: `passes` -> `pass` -> `check` -> `trace`; `trim`, `merge` -> `rewrite`, `passes`; `dataset`, `import` -> `rewrite`; `export` -> `report`, `region`; `report` -> `library`. No circle across folders.
 
 #![deny(unsafe_code)]
 
@@ -30,6 +31,7 @@ pub mod code;
 #[cfg(feature = "parquet")]
 pub mod dataset;
 pub mod export;
+pub mod import;
 pub mod library;
 pub mod merge;
 pub mod moment;

@@ -4,9 +4,9 @@
 //! comes second waits for the lock and finds a complete trace.
 
 use crate::error::{Error, ErrorKind};
-use crate::open::{BUSY_TIME, read_only, read_write, recover};
+use crate::open::{BUSY_TIME, read_only, read_write};
 use crate::place::check_name;
-use crate::version::{Version, look, version_of};
+use crate::version::{Version, look, look_at_whole, version_of};
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 use std::path::Path;
 use std::time::Duration;
@@ -51,7 +51,8 @@ pub fn create_or_check(path: &Path) -> Result<(), Error> {
 }
 
 /// Whether a writer could take `path`: a trace of schema 2, an empty file, or a place for a new one. Changes nothing, waits up to
-/// `busy` for each lock; a file that others have locked for longer counts as one that can be taken.
+/// `busy` for each lock; a file that others have locked for longer counts as one that can be taken, as does one whose writer died before it
+/// was a trace.
 ///
 /// # Errors
 ///
@@ -66,7 +67,11 @@ pub fn check_place(path: &Path, busy: Duration) -> Result<(), Error> {
         Err(error)
             if !matches!(
                 error.kind(),
-                ErrorKind::NotFound | ErrorKind::Empty | ErrorKind::Unfinished | ErrorKind::Locked
+                ErrorKind::NotFound
+                    | ErrorKind::Empty
+                    | ErrorKind::Unfinished
+                    | ErrorKind::Locked
+                    | ErrorKind::NeedsRecovery
             ) =>
         {
             Err(error)
@@ -78,15 +83,11 @@ pub fn check_place(path: &Path, busy: Duration) -> Result<(), Error> {
 /// A writer's connection to a trace of schema 2, or to a file that is still empty. Nothing else is ever opened for
 /// writing. What is in the file must be checked again inside a transaction: others may be creating it.
 pub(crate) fn connect(path: &Path, busy: Duration) -> Result<Connection, Error> {
-    match look(path, busy) {
-        Ok(found) => {
-            if found.version != Version::V2 {
-                require_v2(&read_only(path, busy)?, found.version, path)?;
-            }
-            if found.interrupted {
-                recover(path, busy)?;
-            }
+    match look_at_whole(path, busy) {
+        Ok(found) if found.version != Version::V2 => {
+            require_v2(&read_only(path, busy)?, found.version, path)?;
         }
+        Ok(_) => {}
         // A name without room for that of the journal makes a file that nothing can be written into.
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::Empty) => check_name(path)?,
         Err(error) => return Err(error),

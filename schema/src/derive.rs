@@ -4,8 +4,8 @@
 //! makes it removes it when that fails.
 
 use crate::error::Error;
-use crate::open::{BUSY_TIME, recover, uri};
-use crate::version::{Version, look};
+use crate::open::{BUSY_TIME, uri};
+use crate::version::{Version, look_at_whole};
 use rusqlite::{Connection, OpenFlags};
 use std::path::Path;
 
@@ -39,10 +39,7 @@ pub fn derive(path: &Path, encoding: &str) -> Result<Connection, Error> {
 ///
 /// Says what the file is if it is no trace ([`crate::ErrorKind`]), and leaves it alone.
 pub fn attach(connection: &Connection, path: &Path, name: &str) -> Result<Version, Error> {
-    let found = look(path, BUSY_TIME)?;
-    if found.interrupted {
-        recover(path, BUSY_TIME)?;
-    }
+    let found = look_at_whole(path, BUSY_TIME)?;
     let uri = uri(path, "mode=ro")?;
     let attach = || {
         connection.execute("ATTACH ?1 AS ?2", [uri.as_str(), name])?;

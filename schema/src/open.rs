@@ -16,7 +16,7 @@
 //! locks that this process holds on it, also those of another thread's open transaction.
 
 use crate::error::{Error, ErrorKind};
-use crate::version::{Version, WalFiles, look};
+use crate::version::{Version, WalFiles, look_at_whole};
 use rusqlite::config::DbConfig;
 use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
 use rusqlite::{Connection, OpenFlags};
@@ -48,10 +48,7 @@ pub fn open_read(path: &Path) -> Result<(Connection, Version), Error> {
 /// As [`open_read`].
 pub fn open_read_within(path: &Path, busy: Duration) -> Result<(Connection, Version), Error> {
     let log = WalFiles::before(path);
-    let found = look(path, busy)?;
-    if found.interrupted {
-        recover(path, busy)?;
-    }
+    let found = look_at_whole(path, busy)?;
     let of_a_log = if found.has_log && log.are_absent() { tidy_reader(path, busy) } else { None };
     let connection = match of_a_log {
         Some(connection) => connection,
@@ -73,10 +70,7 @@ pub fn open_read_within(path: &Path, busy: Duration) -> Result<(Connection, Vers
 ///
 /// Says what the file is if it is no trace, or why it cannot be written ([`ErrorKind`]), and leaves it alone.
 pub fn open_write(path: &Path) -> Result<(Connection, Version), Error> {
-    let found = look(path, BUSY_TIME)?;
-    if found.interrupted {
-        recover(path, BUSY_TIME)?;
-    }
+    look_at_whole(path, BUSY_TIME)?;
     let connection = read_write(path, BUSY_TIME, false)?;
     connection
         .set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER, false)

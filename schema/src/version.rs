@@ -1,7 +1,7 @@
 //! The kind and version of a file, found without changing it.
 
 use crate::error::{Error, ErrorKind};
-use crate::open::{BUSY_TIME, as_it_lies, read_only, read_write};
+use crate::open::{BUSY_TIME, as_it_lies, read_only, read_write, recover};
 use rusqlite::{Connection, OptionalExtension};
 use std::ffi::OsString;
 use std::fmt;
@@ -59,7 +59,20 @@ pub(crate) struct Found {
 /// The smallest page, and so the smallest database, that SQLite has, bytes.
 const SMALLEST_PAGE: u64 = 512;
 
-/// Looks at a file without changing it.
+/// Looks at a file, which is rolled back first where its writer died in mid-transaction and it may be a trace.
+pub(crate) fn look_at_whole(path: &Path, busy: Duration) -> Result<Found, Error> {
+    match look(path, busy) {
+        Ok(found) if !found.interrupted => Ok(found),
+        Err(error) if *error.kind() != ErrorKind::NeedsRecovery => Err(error),
+        _ => {
+            recover(path, busy)?;
+            look(path, busy)
+        }
+    }
+}
+
+/// Looks at a file without changing it. A writer that died may have left so little of a trace, or so much in the wrong place, that only the
+/// file that is rolled back says what it is: [`ErrorKind::NeedsRecovery`].
 pub(crate) fn look(path: &Path, busy: Duration) -> Result<Found, Error> {
     let metadata = std::fs::metadata(path).map_err(|error| Error::io(path, error))?;
     if !metadata.is_file() {
@@ -85,12 +98,25 @@ fn look_into(path: &Path, busy: Duration) -> Result<Found, Error> {
         Ok((version, has_log)) => return Ok(Found { version, interrupted: false, has_log }),
         Err(error) => error.at(path),
     };
-    match error.kind() {
-        ErrorKind::NeedsRecovery => match as_it_lies(path).map(|connection| version_of(&connection)) {
-            Ok(Ok(version)) => Ok(Found { version, interrupted: true, has_log: false }),
-            _ => Err(error),
-        },
-        _ => Err(error),
+    if *error.kind() != ErrorKind::NeedsRecovery {
+        return Err(error);
+    }
+    let Ok(connection) = as_it_lies(path) else { return Err(error) };
+    match version_of(&connection) {
+        Ok(version) => Ok(Found { version, interrupted: true, has_log: false }),
+        Err(Unknown::Kind(kind)) if is_of_others(&connection, &kind) => Err(Error::new(kind, path)),
+        Err(_) => Err(error),
+    }
+}
+
+/// Whether a database of this kind as it lies there is certainly no trace that somebody was making.
+fn is_of_others(connection: &Connection, kind: &ErrorKind) -> bool {
+    let others =
+        "SELECT EXISTS (SELECT 1 FROM sqlite_master WHERE type = 'table' AND lower(name) NOT GLOB 'rocpd_*'
+         AND lower(name) NOT GLOB 'ext_*' AND lower(name) NOT GLOB 'sqlite_*')";
+    match kind {
+        ErrorKind::OtherSqlite => connection.query_row(others, [], |row| row.get(0)).unwrap_or(false),
+        kind => matches!(kind, ErrorKind::Rocprofv3 | ErrorKind::UnsupportedVersion(_)),
     }
 }
 

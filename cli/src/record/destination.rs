@@ -180,7 +180,14 @@ impl Fate {
             format!("{name}: the working directory is not there: name the trace by its whole path, with -o")
         })?;
         let name = path.display().to_string();
-        let (is_replaced, is_created) = match rpd_schema::identify(&path) {
+        let found = match rpd_schema::identify(&path) {
+            // As it lies there it does not say what it is: rolled back it does.
+            Err(error) if *error.kind() == ErrorKind::NeedsRecovery => {
+                rpd_schema::open_read(&path).map(|(_, version)| version)
+            }
+            found => found,
+        };
+        let (is_replaced, is_created) = match found {
             Err(error) if *error.kind() == ErrorKind::NotFound => (false, true),
             Err(error) if *error.kind() == ErrorKind::Empty => (false, false),
             Err(error) => return Err(error).with_context(|| format!("cannot record into {name}")),

@@ -95,12 +95,13 @@ const REFUSED: [(&[&str], &[&str]); 14] = [
 ];
 
 /// Verbs that read no trace.
-const WITHOUT_TRACE: [&str; 11] = [
+const WITHOUT_TRACE: [&str; 12] = [
     "record",
     "probe",
     "run",
     "monitor",
     "create",
+    "import",
     "remote",
     "doctor",
     "disassembler",

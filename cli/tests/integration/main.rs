@@ -80,6 +80,7 @@ mod harness;
 mod hostile;
 mod html;
 mod idle;
+mod import;
 mod info;
 mod instrumented;
 #[cfg(feature = "parquet")]

@@ -42,6 +42,8 @@ fn help_of_every_verb_has_an_example() {
         "export",
         "dataset",
         "dataset check",
+        "import",
+        "import tinygrad",
         "doctor",
         "manual",
     ] {
@@ -206,6 +208,8 @@ fn help_has_no_broken_words() {
         "export parquet",
         "dataset",
         "dataset check",
+        "import",
+        "import tinygrad",
     ];
     for (verb, columns) in verbs.iter().flat_map(|verb| [60, 80, 200].map(|columns| (verb, columns))) {
         let asked: Vec<&str> = verb.split(' ').chain(["--help"]).collect();

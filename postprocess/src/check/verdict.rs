@@ -40,7 +40,6 @@ impl Verdict {
     /// # Errors
     /// When it is no trace, or cannot be read for other reasons than damage.
     pub fn of(file: &Path, notes: &dyn Notes) -> Result<Verdict> {
-        rpd_schema::identify(file)?;
         let journals = journal::beside(file);
         let rolled_back = !journals.is_empty() && journal::awaits_rollback(file);
         let (trace, _) = rpd_schema::open_read(file)?;

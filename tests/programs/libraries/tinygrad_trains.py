@@ -1,13 +1,28 @@
-"""Trains a small network by tinygrad, on the device that DEV names: prints the loss of each step."""
-from tinygrad import Tensor, TinyJit, nn
+"""Trains a small network by tinygrad, on the device that DEV names: prints the loss of each step.
+
+With `convolution` a network that has one; with `two` each half of the inputs on a GPU of its own.
+"""
+import sys
+
+from tinygrad import Device, Tensor, TinyJit, nn
+
+WHAT = sys.argv[1] if len(sys.argv) > 1 else "linear"
 
 
-class Network:
+class Linear:
     def __init__(self):
-        self.first, self.second = nn.Linear(16, 32), nn.Linear(32, 4)
+        self.layers = [nn.Linear(16, 32), nn.Linear(32, 4)]
 
     def __call__(self, x):
-        return self.second(self.first(x).relu())
+        return self.layers[1](self.layers[0](x).relu())
+
+
+class Convolution:
+    def __init__(self):
+        self.layers = [nn.Conv2d(1, 4, 3), nn.Linear(4, 4)]
+
+    def __call__(self, x):
+        return self.layers[1](self.layers[0](x.reshape(-1, 1, 4, 4)).relu().max_pool2d().flatten(1))
 
 
 def numbers(rows, columns):
@@ -16,13 +31,20 @@ def numbers(rows, columns):
     return Tensor(values)
 
 
-network = Network()
-for layer in (network.first, network.second):
-    layer.weight = numbers(*layer.weight.shape) * 0.3
+network = Convolution() if WHAT == "convolution" else Linear()
+for layer in network.layers:
+    shape = layer.weight.shape
+    layer.weight = numbers(shape[0], layer.weight.numel() // shape[0]).reshape(shape) * 0.3
     layer.bias = numbers(1, layer.bias.shape[0])[0] * 0.1
 parameters = nn.state.get_parameters(network)
-optimizer = nn.optim.SGD(parameters, lr=0.05)
 inputs, labels = numbers(64, 16), Tensor([row * 7 % 4 for row in range(64)])
+if WHAT == "two":
+    gpus = tuple(f"{Device.DEFAULT}:{number}" for number in range(2))
+    for parameter in parameters:
+        parameter.to_(gpus)
+    inputs.shard_(gpus, axis=0)
+    labels.shard_(gpus, axis=0)
+optimizer = nn.optim.SGD(parameters, lr=0.05)
 
 
 @TinyJit
