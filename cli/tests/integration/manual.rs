@@ -44,7 +44,7 @@ fn every_verb_has_a_page_and_no_other() {
     assert!(all.len() > 30 && all.contains("top"), "{all:?}");
     for verb in all {
         pages.insert(format!("rpd-{verb}.1"));
-        if ["export", "remote", "dataset"].contains(&verb.as_str()) {
+        if ["export", "import", "remote", "dataset"].contains(&verb.as_str()) {
             let inner = verbs(&dir, &[&verb]);
             assert!(!inner.is_empty(), "{verb}");
             pages.extend(inner.iter().map(|name| format!("rpd-{verb}-{name}.1")));
