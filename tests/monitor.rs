@@ -804,7 +804,9 @@ fn rpd_monitor_does_not_run_a_command_where_no_gpu_has_the_sensors() {
     }
     // One that sleeps is not woken to see what it has.
     sysfs.put("power/runtime_status", "suspended\n");
-    rpd_monitor(&dir, &["-o", "other.rpd", "--sensors", "energy", "--", "touch", "ran"]).run().expect(0);
+    let ran = rpd_monitor(&dir, &["-o", "other.rpd", "--sensors", "energy", "--", "touch", "ran"]).run();
+    ran.expect(0);
+    assert!(ran.stderr.contains("no sensor had a value; a GPU that sleeps is not woken"), "{ran}");
     assert!(dir.path("ran").exists());
 }
 

@@ -116,7 +116,11 @@ impl Energy {
             .with_context(|| format!("cannot read the sensors and operations of {name}"))?;
         drop((trace, notes));
         note_left_out(&self.file, found.left_out);
-        if found.gpus.is_empty() {
+        if found.gpus.is_empty() && found.is_read {
+            note(format_args!(
+                "{name}: no counter of a GPU's energy has changed while it was read, so that nothing says what was taken; a longer                  recording or a shorter period, --monitor energy:10ms, reads more"
+            ));
+        } else if found.gpus.is_empty() {
             note(format_args!(
                 "{name} holds no readings of a GPU's energy or power; rpd record --monitor energy,power takes them"
             ));

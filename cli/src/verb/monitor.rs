@@ -256,6 +256,9 @@ fn say(name: &Path, counts: Result<Counts>) -> bool {
                 counted(rows, "value", "values"),
                 counted(lost, "record", "records"),
             ));
+            if rows == 0 {
+                note("no sensor had a value; a GPU that sleeps is not woken to be read");
+            }
             rows == 0
         }
         Err(error) => {

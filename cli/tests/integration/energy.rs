@@ -375,4 +375,14 @@ fn power_serves_where_there_is_no_counter() {
     said.says(&[
         "holds no readings of a GPU's energy or power; rpd record --monitor energy,power takes them",
     ]);
+    // A recording that ended before the counter changed says so, and not that nothing was read.
+    let short = dir.trace(
+        "short.rpd",
+        "INSERT INTO rocpd_string VALUES (1, 'KernelExecution'), (2, 'work');
+         INSERT INTO rocpd_op VALUES (1, 0, 0, 1, '', 1000000000, 1000500000, 2, 1);
+         INSERT INTO rocpd_monitor VALUES (1, 'gpu', 0, 'energy', 1, 1002000000, '1000.5');",
+    );
+    let said = dir.run(&["energy", &short]);
+    assert_eq!(said.expect(0).stdout, "");
+    said.says(&["no counter of a GPU's energy has changed while it was read", "--monitor energy:10ms"]);
 }

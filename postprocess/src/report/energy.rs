@@ -53,6 +53,8 @@ pub struct Energy {
     pub rows: Vec<EnergyRow>,
     /// GPUs that were sampled, by number.
     pub gpus: Vec<GpuEnergy>,
+    /// Whether a sensor was read, be it so rarely that it says nothing.
+    pub is_read: bool,
     /// Operations that count nowhere.
     pub left_out: LeftOut,
     /// Selected operations that ran while no sensor of their GPU was read: rows of such alone are left out.
@@ -125,7 +127,8 @@ impl Energy {
             }
             Ok(())
         })?;
-        Ok(Energy { rows: rows(groups, &StepLengths::of(&gpus)), gpus, left_out, unsampled })
+        let is_read = sensor::is_read(trace)?;
+        Ok(Energy { rows: rows(groups, &StepLengths::of(&gpus)), gpus, is_read, left_out, unsampled })
     }
 }
 

@@ -85,7 +85,16 @@ struct Reading {
     session: i64,
 }
 
-/// Those of each GPU: of its energy counter, or else of its power sensor.
+/// Whether a sensor of energy or power was read at all.
+///
+/// # Errors
+/// When the trace cannot be read.
+pub(super) fn is_read(trace: &Connection) -> Result<bool> {
+    let any = "SELECT EXISTS (SELECT 1 FROM rocpd_monitor WHERE monitorType IN ('energy', 'power'))";
+    Ok(has_table(trace, "rocpd_monitor")? && trace.query_row(any, [], |row| row.get(0))?)
+}
+
+/// The steps of each GPU: of its energy counter, or else of its power sensor.
 ///
 /// # Errors
 /// When the trace cannot be read.

@@ -44,20 +44,18 @@ pub(super) enum Reading {
     Nothing(String),
 }
 
-/// The sensors asked for that none of these GPUs has, each with what the first of them says of it. One that sleeps may have all.
+/// The sensors asked for that none of these GPUs has, each with why. One that sleeps may have all.
 pub(super) fn missing(config: &MonitorConfig, gpus: &[SampledGpu]) -> Vec<(Metric, String)> {
     let metrics = &config.metrics;
     let processes = ProcessTree::of(&config.procfs, config.process);
     let mut is_there = vec![false; metrics.len()];
-    let mut reasons: Vec<Option<String>> = vec![None; metrics.len()];
+    let mut reasons: Vec<Vec<(u32, String)>> = vec![Vec::new(); metrics.len()];
     let probed: Vec<Metric> = metrics.iter().copied().chain([Metric::Vram]).collect();
     for gpu in gpus {
         match Device::find(&config.root, gpu, &probed, &processes) {
             Ok(mut device) => device.sample(|place, reading| match (reading, is_there.get_mut(place)) {
                 (Reading::Value(_) | Reading::Asleep, Some(is_there)) => *is_there = true,
-                (Reading::Nothing(why), Some(_)) => {
-                    reasons[place].get_or_insert(why);
-                }
+                (Reading::Nothing(why), Some(_)) => reasons[place].push((gpu.index, why)),
                 // The driver may say what a process has only once that uses the GPU.
                 (Reading::Value(_) | Reading::Asleep, None) if !config.is_lenient => {
                     let of_process = metrics.iter().position(|metric| *metric == Metric::VramProcess);
@@ -65,14 +63,24 @@ pub(super) fn missing(config: &MonitorConfig, gpus: &[SampledGpu]) -> Vec<(Metri
                 }
                 (_, None) => {}
             }),
-            Err(why) => reasons.iter_mut().for_each(|reason| {
-                reason.get_or_insert_with(|| why.clone());
-            }),
+            Err(why) => reasons.iter_mut().for_each(|reasons| reasons.push((gpu.index, why.clone()))),
         }
     }
     let all = metrics.iter().zip(reasons).zip(is_there);
     let missing = all.filter(|(_, is_there)| !is_there);
-    missing.map(|((metric, reason), _)| (*metric, reason.unwrap_or_default())).collect()
+    missing.map(|((metric, reasons), _)| (*metric, in_one_line(&reasons))).collect()
+}
+
+/// Why GPUs do not have a sensor: once where it is the same for all.
+fn in_one_line(reasons: &[(u32, String)]) -> String {
+    match reasons {
+        [] => String::new(),
+        [(_, first), others @ ..] if others.iter().all(|(_, why)| why == first) => first.clone(),
+        reasons => {
+            let each: Vec<String> = reasons.iter().map(|(gpu, why)| format!("GPU {gpu}: {why}")).collect();
+            each.join("; ")
+        }
+    }
 }
 
 impl Device {
