@@ -174,7 +174,20 @@ os.kill(os.getpid(), 9)";
         assert!(said.expect(1).stderr.contains("the file is empty; record into it"), "{said}");
         assert_eq!(dir.names(), ["trace.rpd"]);
     }
-    for options in [&[][..], &["--append"], &["--force"]] {
+    // Killed in its commit: as it lies there it is a whole trace.
+    let in_commit = || {
+        let dir = Dir::new();
+        run(&dir, &["create", "trace.rpd"]).expect(0);
+        let journal = "import sqlite3
+header = bytes.fromhex('d9d505f920a163d7') + (0).to_bytes(4, 'big') + bytes(4) + (0).to_bytes(4, 'big') + (512).to_bytes(4, 'big') + (4096).to_bytes(4, 'big')
+open('trace.rpd-journal', 'wb').write(header.ljust(512, bytes(1)))";
+        Run::new(&dir, "python3").arg("-c").arg(journal).run().expect(0);
+        dir
+    };
+    for (left, options) in [&left as &dyn Fn() -> Dir, &in_commit]
+        .into_iter()
+        .flat_map(|left| [&[][..], &["--append"], &["--force"]].map(|options| (left, options)))
+    {
         let dir = left();
         let ran = record_a_mark(&dir, options).run();
         ran.expect(0);

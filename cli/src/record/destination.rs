@@ -181,11 +181,9 @@ impl Fate {
         })?;
         let name = path.display().to_string();
         let found = match rpd_schema::identify(&path) {
-            // As it lies there it does not say what it is: rolled back it does.
-            Err(error) if *error.kind() == ErrorKind::NeedsRecovery => {
-                rpd_schema::open_read(&path).map(|(_, version)| version)
-            }
-            found => found,
+            // What a writer that was killed had half written is rolled back before it counts.
+            Err(error) if *error.kind() != ErrorKind::NeedsRecovery => Err(error),
+            _ => rpd_schema::open_read(&path).map(|(_, version)| version),
         };
         let (is_replaced, is_created) = match found {
             Err(error) if *error.kind() == ErrorKind::NotFound => (false, true),

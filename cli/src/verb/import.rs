@@ -2,9 +2,9 @@
 
 use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode, Stdio};
+use std::process::{Child, Command, ExitCode, Stdio};
 
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand};
 use rpd_postprocess::import::tinygrad::{self, Imported};
 use rpd_postprocess::notes::SharedNotes;
@@ -17,6 +17,9 @@ use crate::output::progress::notes;
 
 /// Writes the events of a tinygrad profile as lines of JSON.
 const TINYGRAD: &str = include_str!("import/tinygrad.py");
+
+/// Bytes of what Python says that are looked at.
+const MOST_SAID: u64 = 64 << 10;
 
 /// Make a trace of what another tool recorded
 #[derive(Args)]
@@ -82,13 +85,19 @@ impl Import {
                 if has_them { "; rpd record -- COMMAND has them" } else { "" }
             ));
         }
+        if imported.unlinked > 0 {
+            note(format_args!(
+                "{} no launch: tinygrad has other numbers of launches and of times",
+                counted(imported.unlinked, "operation has", "operations have")
+            ));
+        }
         if imported.impossible > 0 {
             let left = counted(imported.impossible, "range", "ranges");
             note(format_args!("{left} left out: the end is before the start"));
         }
         if imported.others > 0 {
             let left = counted(imported.others, "event", "events");
-            note(format_args!("{left} left out: a trace has no place for such"));
+            note(format_args!("{left} left out: they are not as tinygrad writes them"));
         }
         Ok(ExitCode::SUCCESS)
     }
@@ -106,28 +115,38 @@ fn say(output: &Path, imported: &Imported) {
 
 /// Lets Python read the profile, and makes a trace of what it writes.
 fn read(profile: &Path, output: &Path, notes: &SharedNotes) -> Result<Imported> {
+    tinygrad::check_place(output)?;
     notes.show("reading the profile");
     let mut python = Command::new("python3");
     // What is in the current directory is not a part of Python.
     python.args(["-I", "-c", TINYGRAD]).arg(profile);
     python.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut python = python.spawn().context("python3 cannot be run")?;
-    let (lines, mut complaint) = (python.stdout.take(), python.stderr.take());
+    let mut python = Python(python.spawn().context("python3 cannot be run")?);
+    let (lines, complaint) = (python.0.stdout.take(), python.0.stderr.take());
     let lines = BufReader::new(lines.context("python3 has no output")?);
-    // It has at most a line to say of what is wrong.
+    // What it says of a file that is wrong is short.
     let said = std::thread::spawn(move || {
-        let mut said = String::new();
-        let _ = complaint.as_mut().map(|complaint| complaint.read_to_string(&mut said));
-        said
+        let mut said = Vec::new();
+        let _ = complaint.map(|mut complaint| complaint.by_ref().take(MOST_SAID).read_to_end(&mut said));
+        String::from_utf8_lossy(&said).into_owned()
     });
-    let whole = || -> Result<()> {
-        let status = python.wait()?;
+    let profile = tinygrad::Profile::read(lines)?;
+    if !profile.is_whole {
         let said = said.join().unwrap_or_default();
         match said.trim().lines().next_back() {
-            _ if status.success() => Ok(()),
-            Some(why) => Err(anyhow!(text::escape(why).into_owned())),
-            None => Err(anyhow!("python3 ended with {status}")),
+            Some(why) => bail!("{}", text::escape(why)),
+            None => bail!("it was not read to its end: python3 ended with {}", python.0.wait()?),
         }
-    };
-    tinygrad::import(lines, whole, output, notes)
+    }
+    profile.import(output, notes)
+}
+
+/// Python, which ends with this.
+struct Python(Child);
+
+impl Drop for Python {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
 }

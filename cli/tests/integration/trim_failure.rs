@@ -194,3 +194,26 @@ fn the_next_leaves_one_at_work_alone() {
     child.wait().unwrap();
     assert_eq!(dir.names(), ["s.rpd", "short.rpd", "t.rpd"]);
 }
+
+/// A journal of a trace that is gone would roll back the new one: nothing is put beside it.
+#[test]
+fn beside_a_journal_of_another_trace_nothing_is_made() {
+    let dir = Dir::new();
+    let trace = dir.fixture("matmul_result.rpd");
+    dir.write("profile.pkl", include_bytes!("../../../fixtures/tinygrad/null.pkl"));
+    std::fs::copy(dir.path(&trace), dir.path("second.rpd")).unwrap();
+    for ending in ["-journal", "-wal", "-shm"] {
+        let left = format!("out.rpd{ending}");
+        dir.write(&left, "of a trace that is gone");
+        for arguments in [
+            &["trim", &trace, "-o", "out.rpd"][..],
+            &["merge", "--same-host", "-o", "out.rpd", &trace, "second.rpd"],
+            &["import", "tinygrad", "profile.pkl", "-o", "out.rpd"],
+        ] {
+            dir.run(arguments).expect(1).says(&[&left, "remove it or name another trace"]);
+            assert!(!dir.path("out.rpd").exists(), "{arguments:?}");
+        }
+        std::fs::remove_file(dir.path(&left)).unwrap();
+    }
+    dir.run(&["trim", &trace, "-o", "out.rpd"]).expect(0);
+}

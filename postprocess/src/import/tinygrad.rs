@@ -3,10 +3,11 @@
 //! tinygrad keeps ranges of its own functions and of what it calls the user's, launches (`exec`, with a time and without an end), what devices
 //! ran where it times them, and buffers that come and go. Functions become markers, launches calls, what devices ran operations.
 //!
-//! A launch says its device and name, and what ran does: the first range of that device and name behind a launch is of it. All operations of a
-//! graph are of the launch of the graph. A copy is of the last launch of a copy, before it, from or to one of its two places.
+//! A launch says its device and name, and what ran does: the n-th launch of a kernel on a device is of the n-th range of the same. What a graph
+//! ran is of a launch of a graph with as many operations. A copy is of a launch of a copy between the same places. Where there are more of the
+//! ones than of the others, nobody knows which are of which: such operations have no launch, and are counted.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::io::BufRead;
 use std::path::Path;
 
@@ -14,8 +15,8 @@ use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 
 use super::rows::{OpRow, Rows};
-use crate::notes::{SharedNotes, look};
-use crate::rewrite::derive::{NewTrace, TracePlace, make};
+use crate::notes::{Notes, SharedNotes, look};
+use crate::rewrite::derive::{NewTrace, TracePlace, make, target};
 
 /// Where a profile has what the program's thread did.
 const THREAD: [&str; 3] = ["USER", "TINY", "GC"];
@@ -55,6 +56,8 @@ enum Event {
     },
     /// Nothing that a trace has a place for.
     Other,
+    /// The last one.
+    End,
 }
 
 #[derive(Debug, Deserialize)]
@@ -83,36 +86,49 @@ pub struct Imported {
     pub markers: u64,
     /// Devices with launches of kernels of which tinygrad has no times, and how many.
     pub untimed: BTreeMap<String, u64>,
+    /// Operations of which nobody knows the launch.
+    pub unlinked: u64,
     /// Ranges that end before they start.
     pub impossible: u64,
-    /// Events of sorts that a trace has no place for.
+    /// Events that are not as tinygrad writes them.
     pub others: u64,
 }
 
-/// Makes a trace of a profile: a JSON object for each event, a line each. `read`, asked behind the last line, says whether that was all of it.
+/// Whether there is a place for the trace.
 ///
 /// # Errors
-/// When a line is no event, what `read` says, or the trace cannot be written; nothing is left of it then.
-pub fn import(
-    profile: impl BufRead,
-    read: impl FnOnce() -> Result<()>,
-    trace: &Path,
-    notes: &SharedNotes,
-) -> Result<Imported> {
-    let encoding = || Ok("UTF-8".to_string());
-    make(TracePlace::New(trace), encoding, notes, |making: &NewTrace<'_>| {
-        let mut profile_of = Profile::default();
-        for (number, line) in profile.lines().enumerate() {
-            look(&**notes)?;
+/// Why there is none.
+pub fn check_place(trace: &Path) -> Result<()> {
+    target(TracePlace::New(trace)).map(drop)
+}
+
+impl Profile {
+    /// Reads a JSON object for each event, a line each.
+    ///
+    /// # Errors
+    /// When a line is no event.
+    pub fn read(lines: impl BufRead) -> Result<Profile> {
+        let mut profile = Profile::default();
+        for (number, line) in lines.lines().enumerate() {
             let event = serde_json::from_str(&line?);
-            profile_of.add(event.with_context(|| format!("event {} is none of tinygrad's", number + 1))?);
+            profile.add(event.with_context(|| format!("event {} is none of tinygrad's", number + 1))?);
         }
-        read()?;
-        notes.show("writing the trace");
-        let mut rows = Rows::begin(making.made)?;
-        let imported = profile_of.write(&mut rows)?;
-        Ok((imported, rows.end("tinygrad")?))
-    })
+        Ok(profile)
+    }
+
+    /// Makes a trace of it.
+    ///
+    /// # Errors
+    /// When the trace cannot be written; nothing is left of it then.
+    pub fn import(self, trace: &Path, notes: &SharedNotes) -> Result<Imported> {
+        let encoding = || Ok("UTF-8".to_string());
+        make(TracePlace::New(trace), encoding, notes, |making: &NewTrace<'_>| {
+            notes.show("writing the trace");
+            let mut rows = Rows::begin(making.made)?;
+            let imported = self.write(&mut rows, &**notes)?;
+            Ok((imported, rows.end("tinygrad")?))
+        })
+    }
 }
 
 /// What a device is called without its queue, and its queue: `AMD:1:SDMA:0` is the queue `SDMA:0` of `AMD:1`.
@@ -138,8 +154,8 @@ fn ends_of_copy(name: &str) -> Option<(&str, &str)> {
     if let Some((from, to)) = name.split_once(" -> ") {
         return Some((from.trim(), to.trim()));
     }
-    let (to, from) = name.strip_prefix("copy ")?.rsplit_once(',')?.1.split_once("<-")?;
-    Some((from.trim(), to.trim()))
+    let (to, from) = name.strip_prefix("copy ")?.split_once("<-")?;
+    Some((from.trim(), to.rsplit_once(',')?.1.trim()))
 }
 
 fn is_gpu(device: &str) -> bool {
@@ -159,7 +175,7 @@ fn op_type(name: &str) -> &'static str {
 
 /// The events of a profile, by what a trace has of them.
 #[derive(Default)]
-struct Profile {
+pub struct Profile {
     ranges: Vec<Range>,
     graphs: Vec<Vec<Range>>,
     launches: Vec<Launch>,
@@ -168,6 +184,8 @@ struct Profile {
     buffers: Vec<(i64, &'static str, String)>,
     impossible: u64,
     others: u64,
+    /// Whether the line of the end was there.
+    pub is_whole: bool,
 }
 
 impl Profile {
@@ -197,11 +215,12 @@ impl Profile {
                 self.buffers.push((at, "free", format!("device={device} | buffer={buffer}")));
             }
             Event::Other => self.others += 1,
+            Event::End => self.is_whole = true,
         }
     }
 
     /// Writes it, in the order of time.
-    fn write(mut self, rows: &mut Rows<'_>) -> Result<Imported> {
+    fn write(mut self, rows: &mut Rows<'_>, notes: &dyn Notes) -> Result<Imported> {
         self.launches.sort_by_key(|launch| launch.at);
         self.ranges.sort_by_key(|range| range.start);
         self.graphs.sort_by_key(|ops| ops.iter().map(|op| op.start).min());
@@ -215,26 +234,22 @@ impl Profile {
             ..Imported::default()
         };
         for (start, end, name) in &self.markers {
+            look(notes)?;
             rows.call((*start, *end), "UserMarker", name)?;
         }
         for (at, name, args) in &self.buffers {
+            look(notes)?;
             rows.call((*at, *at), name, args)?;
         }
         let mut calls = Vec::with_capacity(self.launches.len());
         for Launch { device, name, at } in &self.launches {
+            look(notes)?;
             calls.push(rows.call((*at, *at), "exec", &format!("device={device} | name={name}"))?);
         }
-        let mut causes = Causes::of(&self.launches);
-        let mut ops: Vec<(&Range, Option<usize>)> = Vec::new();
-        for range in &self.ranges {
-            ops.push((range, causes.of_range(range)));
-        }
-        for graph in &self.graphs {
-            let cause = graph.first().and_then(|first| causes.of_graph(&first.device));
-            ops.extend(graph.iter().map(|op| (op, cause)));
-        }
+        let mut ops = linked(&self.launches, &self.ranges, &self.graphs);
         ops.sort_by_key(|(op, _)| (op.start, op.end));
         imported.operations = ops.len() as u64;
+        imported.unlinked = ops.iter().filter(|(_, cause)| cause.is_none()).count() as u64;
         imported.untimed = self.untimed(&ops);
         let places = Places::of(ops.iter().map(|(op, _)| &*op.device));
         for (gpu, device) in places.devices.iter().enumerate() {
@@ -242,6 +257,7 @@ impl Profile {
         }
         let mut sequences: HashMap<(usize, usize), usize> = HashMap::new();
         for (op, cause) in ops {
+            look(notes)?;
             let (gpu, queue) = places.of_device(&op.device);
             let sequence = sequences.entry((gpu, queue)).or_default();
             let op_type = op_type(&op.name);
@@ -269,56 +285,83 @@ impl Profile {
     }
 }
 
-/// Launches that operations are looked up by.
-struct Causes<'a> {
-    launches: &'a [Launch],
-    /// Those of kernels by device and name that have no operation yet, the first one first.
-    kernels: HashMap<(&'a str, &'a str), VecDeque<usize>>,
-    /// Those of graphs by the kind of device.
-    graphs: HashMap<&'a str, VecDeque<usize>>,
-    /// Those of copies by each of their two places.
-    copies: HashMap<&'a str, Vec<usize>>,
-}
+/// An operation, and the number of its launch.
+type Linked<'a> = (&'a Range, Option<usize>);
 
-impl<'a> Causes<'a> {
-    fn of(launches: &'a [Launch]) -> Causes<'a> {
-        let mut causes =
-            Causes { launches, kernels: HashMap::new(), graphs: HashMap::new(), copies: HashMap::new() };
-        for (number, launch) in launches.iter().enumerate() {
+/// Operations with their launches; all are in the order of time.
+fn linked<'a>(launches: &'a [Launch], ranges: &'a [Range], graphs: &'a [Vec<Range>]) -> Vec<Linked<'a>> {
+    let mut kernels: HashMap<(&str, &str), Vec<usize>> = HashMap::new();
+    let mut of_graphs: HashMap<usize, Vec<usize>> = HashMap::new();
+    let mut copies: Vec<(usize, (&str, &str))> = Vec::new();
+    for (number, launch) in launches.iter().enumerate() {
+        let count = launch.name.strip_prefix("batched ").and_then(|count| count.parse().ok());
+        if let Some(ends) = ends_of_copy(&launch.name) {
+            copies.push((number, ends));
+        } else if let Some(count) = count {
+            of_graphs.entry(count).or_default().push(number);
+        } else {
             let device = device_and_queue(&launch.device).0;
-            if let Some((from, to)) = ends_of_copy(&launch.name) {
-                causes.copies.entry(from).or_default().push(number);
-                causes.copies.entry(to).or_default().push(number);
-            } else if launch.name.starts_with("batched ") {
-                causes.graphs.entry(kind_and_number(device).0).or_default().push_back(number);
-            } else {
-                causes.kernels.entry((device, &launch.name)).or_default().push_back(number);
+            kernels.entry((device, &launch.name)).or_default().push(number);
+        }
+    }
+    let mut ops: Vec<Linked<'a>> = Vec::new();
+    // Where no graph of this size was launched, its kernels were, one by one.
+    let (graphs, lone): (Vec<_>, Vec<_>) = graphs.iter().partition(|ops| of_graphs.contains_key(&ops.len()));
+    let mut ran: BTreeMap<usize, Vec<&Vec<Range>>> = BTreeMap::new();
+    graphs.into_iter().for_each(|graph| ran.entry(graph.len()).or_default().push(graph));
+    for (count, graphs) in ran {
+        let launches = &of_graphs[&count];
+        let names = |graph: &Vec<Range>| -> Vec<String> { graph.iter().map(|op| op.name.clone()).collect() };
+        // tinygrad reads the times of a graph when it is launched the next time, so that those of the last one may be missing.
+        let is_one_graph = graphs.windows(2).all(|pair| names(pair[0]) == names(pair[1]));
+        let are_known = launches.len() == graphs.len() || (is_one_graph && launches.len() > graphs.len());
+        for (place, graph) in graphs.into_iter().enumerate() {
+            let cause = launches.get(place).copied().filter(|_| are_known);
+            ops.extend(graph.iter().map(|op| (op, cause)));
+        }
+    }
+    let mut of_copies: HashMap<(&str, &str), Vec<&Range>> = HashMap::new();
+    let mut of_kernels: HashMap<(&str, &str), Vec<&Range>> = HashMap::new();
+    let mut lone: Vec<&Range> = ranges.iter().chain(lone.into_iter().flatten()).collect();
+    lone.sort_by_key(|range| range.start);
+    for range in lone {
+        match ends_of_copy(&range.name) {
+            Some(ends) => of_copies.entry(ends).or_default().push(range),
+            None => {
+                let device = device_and_queue(&range.device).0;
+                of_kernels.entry((device, &range.name)).or_default().push(range);
             }
         }
-        causes
     }
-
-    /// The launch of what a device ran.
-    fn of_range(&mut self, range: &'a Range) -> Option<usize> {
-        let Some(ends) = ends_of_copy(&range.name) else {
-            let of_name = self.kernels.get_mut(&(device_and_queue(&range.device).0, &*range.name))?;
-            let first = of_name.front().filter(|launch| self.launches[**launch].at <= range.start)?;
-            let first = *first;
-            of_name.pop_front();
-            return Some(first);
+    let mut pair = |ranges: Vec<&'a Range>, launches: &[usize]| {
+        let are_known = ranges.len() == launches.len();
+        let causes = (0..ranges.len()).map(|place| launches.get(place).copied().filter(|_| are_known));
+        ops.extend(ranges.into_iter().zip(causes.collect::<Vec<_>>()));
+    };
+    for (key, ranges) in of_kernels {
+        pair(ranges, kernels.get(&key).map_or(&[], Vec::as_slice));
+    }
+    for (ends, ranges) in of_copies {
+        let between = |is_host: fn(&str) -> bool| -> Vec<usize> {
+            let of_range = copies.iter().filter(|(_, launched)| is_copy_of(ends, *launched, is_host));
+            of_range.map(|(number, _)| *number).collect()
         };
-        let places = [ends.0, ends.1].into_iter().filter(|place| *place != HOST);
-        let before = places.filter_map(|place| {
-            let copies = self.copies.get(place)?;
-            let behind = copies.partition_point(|launch| self.launches[*launch].at <= range.start);
-            Some(*copies.get(behind.checked_sub(1)?)?)
-        });
-        before.max()
+        // Between two devices a copy may go through the host's memory.
+        let from_or_to_host = between(|place| !is_gpu(place));
+        pair(ranges, if from_or_to_host.is_empty() { between(|_| true) } else { from_or_to_host }.as_slice());
     }
+    ops
+}
 
-    fn of_graph(&mut self, device: &'a str) -> Option<usize> {
-        self.graphs.get_mut(kind_and_number(device_and_queue(device).0).0)?.pop_front()
-    }
+/// Whether what ran between two places may be of a launch of a copy, which names both, cut to seven characters. `is_host`: whether the host's
+/// memory may stand for a place.
+fn is_copy_of(ran: (&str, &str), launched: (&str, &str), is_host: fn(&str) -> bool) -> bool {
+    const CUT: usize = 7;
+    let may_be = |ran: &str, launched: &str| match ran {
+        HOST => is_host(launched),
+        ran => ran == launched || (launched.len() == CUT && ran.starts_with(launched)),
+    };
+    (ran.0 != HOST || ran.1 != HOST) && may_be(ran.0, launched.0) && may_be(ran.1, launched.1)
 }
 
 /// The numbers of devices, and of the queues of each.
@@ -375,6 +418,7 @@ mod tests {
         assert_eq!(ends_of_copy("TINY -> AMD"), Some(("TINY", "AMD")));
         assert_eq!(ends_of_copy("copy    2.00 KB,    NULL <- PYTHON"), Some(("PYTHON", "NULL")));
         assert_eq!(ends_of_copy("copy  128 B, AMD:1 <- AMD"), Some(("AMD", "AMD:1")));
+        assert_eq!(ends_of_copy("copy  4 B, AMD <- AMD, AMD:1"), Some(("AMD, AMD:1", "AMD")));
         assert_eq!(ends_of_copy("r_64_32_16"), None);
         assert_eq!(ends_of_copy("copy_kernel"), None);
         assert_eq!(op_type("AMD -> AMD:1"), "CopyDeviceToDevice");

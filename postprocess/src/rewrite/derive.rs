@@ -193,12 +193,29 @@ pub(crate) fn make<T>(
 }
 
 /// The file that will be there: through symbolic links where it replaces one.
-fn target(place: TracePlace<'_>) -> Result<PathBuf> {
+///
+/// # Errors
+/// When it cannot be there.
+pub(crate) fn target(place: TracePlace<'_>) -> Result<PathBuf> {
     match place {
         TracePlace::New(path) if fs::symlink_metadata(path).is_ok() => Err(there_already(path)),
+        TracePlace::New(path) if let Some(left) = left_beside(path) => bail!(
+            "{} is of a trace that is gone, and would be taken for a part of the new one: remove it or name another trace",
+            text::escape(&left.to_string_lossy())
+        ),
         TracePlace::New(path) => Ok(std::path::absolute(path)?),
         TracePlace::Of(path) => Ok(path.canonicalize()?),
     }
+}
+
+/// A journal that somebody's trace of this name left, from which SQLite would roll back the new one.
+fn left_beside(path: &Path) -> Option<PathBuf> {
+    let beside = ["-journal", "-wal", "-shm"].map(|ending| {
+        let mut name = path.as_os_str().to_os_string();
+        name.push(ending);
+        PathBuf::from(name)
+    });
+    beside.into_iter().find(|file| fs::symlink_metadata(file).is_ok())
 }
 
 fn there_already(path: &Path) -> Error {

@@ -1,13 +1,15 @@
-"""Writes the events of a tinygrad profile, a pickle, as lines of JSON. Times are in ns.
+"""Writes the events of a tinygrad profile, a pickle, as lines of JSON, and a line at the end. Times are in ns.
 
-Nothing that the pickle names is imported or run: each class in it becomes an empty one of the same name. So tinygrad need not be installed, and a
-pickle from anybody can be read.
+Nothing that the pickle names is imported or run: each class in it becomes an empty one of the same name. So tinygrad need not be installed.
 """
 import decimal
 import json
 import pickle
 import re
 import sys
+
+# No time of a computer has more digits, us.
+DIGITS = 16
 
 
 class Kept:
@@ -23,8 +25,13 @@ class Kept:
         pass
 
 
+def reconstructed(cls, *_):
+    """What the oldest pickles make objects with."""
+    return cls()
+
+
 class Unpickler(pickle.Unpickler):
-    known = {("decimal", "Decimal"): decimal.Decimal}
+    known = {("decimal", "Decimal"): decimal.Decimal, ("copy_reg", "_reconstructor"): reconstructed}
 
     def find_class(self, module, name):
         if (module, name) not in self.known:
@@ -32,17 +39,25 @@ class Unpickler(pickle.Unpickler):
         return self.known[module, name]
 
 
+def of_type(type_, value):
+    if not isinstance(value, type_) or isinstance(value, bool):
+        raise TypeError
+    return value
+
+
 def text(name):
     """A name as people read it: without colours, and without what only looks events up."""
     name = getattr(name, "display_name", name)
-    return re.sub("\x1b\\[[0-9;]*m", "", name).strip() if isinstance(name, str) else "?"
+    plain = re.sub("\x1b\\[[0-9;]*m", "", name).strip() if isinstance(name, str) else "?"
+    return plain.encode("utf-8", "replace").decode()
 
 
 def size(allocation):
     """How many bytes an allocation has, where it says so."""
     count, of = allocation.get("sz"), allocation.get("dtype")
     bits = vars(of).get("bitsize") or (of.made_with[1] if len(of.made_with) > 1 else None) if isinstance(of, Kept) else None
-    return count * ((bits + 7) // 8) if isinstance(count, int) and isinstance(bits, int) else None
+    bytes = count * ((bits + 7) // 8) if isinstance(count, int) and isinstance(bits, int) else -1
+    return bytes if 0 <= bytes < 1 << 63 else None
 
 
 class Clocks:
@@ -50,40 +65,42 @@ class Clocks:
 
     def __init__(self, events):
         devices = [event for event in events if type(event).__name__ == "ProfileDeviceEvent"]
-        self.ahead = {event.device: vars(event).get("tdiff", 0) for event in devices}
+        self.ahead = {event.device: vars(event).get("tdiff", 0) for event in devices if isinstance(event.device, str)}
 
     def ns(self, device, us):
-        return int((decimal.Decimal(us) + decimal.Decimal(self.ahead.get(device, 0))) * 1000)
+        us = decimal.Decimal(us) + decimal.Decimal(self.ahead.get(device, 0))
+        if not us.is_finite() or us.adjusted() >= DIGITS:
+            raise ValueError
+        return int(us * 1000)
 
     def range(self, device, name, start, end):
-        return {"device": device, "name": text(name), "start": self.ns(device, start), "end": self.ns(device, start if end is None else end)}
+        times = [self.ns(device, time) for time in (start, start if end is None else end)]
+        return {"device": text(of_type(str, device)), "name": text(name), "start": times[0], "end": times[1]}
 
 
-def lines(events):
-    clocks = Clocks(events)
-    for event in events:
-        sort, its = type(event).__name__, vars(event) if isinstance(event, Kept) else {}
-        if sort == "ProfileRangeEvent":
-            yield {"event": "range", **clocks.range(event.device, event.name, event.st, event.en)}
-        elif sort == "ProfileGraphEvent":
-            ops = [clocks.range(one.device, one.name, event.sigs[one.st_id], event.sigs[one.en_id]) for one in event.ents]
-            yield {"event": "graph", "ops": ops}
-        elif sort == "ProfilePointEvent":
-            arg = its.get("arg")
-            arg = arg if isinstance(arg, dict) else {}
-            at = clocks.ns(None, event.ts)
-            if event.name == "exec":
-                yield {"event": "exec", "device": event.device, "name": text(arg.get("name")), "at": at}
-            elif event.name == "alloc":
-                yield {"event": "alloc", "device": event.device, "buffer": event.key, "bytes": size(arg), "at": at}
-            elif event.name == "free":
-                yield {"event": "free", "device": event.device, "buffer": event.key, "at": at}
-            elif event.name == "marker":
-                yield {"event": "marker", "name": text(arg.get("name")), "at": at}
-            else:
-                yield {"event": "other"}
-        elif sort not in ("ProfileDeviceEvent", "ProfileProgramEvent"):
-            yield {"event": "other"}
+def line(event, clocks):
+    """What is written of an event; nothing of one that a trace needs nothing of."""
+    sort = type(event).__name__
+    if sort in ("ProfileDeviceEvent", "ProfileProgramEvent"):
+        return None
+    if sort == "ProfileRangeEvent":
+        return {"event": "range", **clocks.range(event.device, event.name, event.st, event.en)}
+    if sort == "ProfileGraphEvent":
+        ops = [clocks.range(one.device, one.name, event.sigs[one.st_id], event.sigs[one.en_id]) for one in event.ents]
+        return {"event": "graph", "ops": ops}
+    if sort != "ProfilePointEvent":
+        return {"event": "other"}
+    arg, at = event.arg if isinstance(event.arg, dict) else {}, clocks.ns(None, event.ts)
+    if event.name == "marker":
+        return {"event": "marker", "name": text(arg.get("name")), "at": at}
+    device = text(of_type(str, event.device))
+    if event.name == "exec":
+        return {"event": "exec", "device": device, "name": text(arg.get("name")), "at": at}
+    if event.name == "alloc":
+        return {"event": "alloc", "device": device, "buffer": of_type(int, event.key), "bytes": size(arg), "at": at}
+    if event.name == "free":
+        return {"event": "free", "device": device, "buffer": of_type(int, event.key), "at": at}
+    return {"event": "other"}
 
 
 def main(file):
@@ -91,8 +108,16 @@ def main(file):
         events = Unpickler(profile).load()
     if not isinstance(events, list) or not any(type(event).__name__.startswith("Profile") for event in events):
         raise ValueError("it holds no events of tinygrad")
-    for line in lines(events):
-        print(json.dumps(line))
+    clocks = Clocks(events)
+    for event in events:
+        try:
+            written = line(event, clocks)
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
+            # It is not as tinygrad writes it.
+            written = {"event": "other"}
+        if written is not None:
+            print(json.dumps(written))
+    print(json.dumps({"event": "end"}))
 
 
 try:
