@@ -806,7 +806,7 @@ fn rpd_monitor_does_not_run_a_command_where_no_gpu_has_the_sensors() {
     sysfs.put("power/runtime_status", "suspended\n");
     let ran = rpd_monitor(&dir, &["-o", "other.rpd", "--sensors", "energy", "--", "touch", "ran"]).run();
     ran.expect(0);
-    assert!(ran.stderr.contains("no sensor had a value; a GPU that sleeps is not woken"), "{ran}");
+    assert!(ran.stderr.contains("no sensor had a value; rpd does not wake a GPU that sleeps"), "{ran}");
     assert!(dir.path("ran").exists());
 }
 

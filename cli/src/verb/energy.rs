@@ -118,7 +118,8 @@ impl Energy {
         note_left_out(&self.file, found.left_out);
         if found.gpus.is_empty() && found.is_read {
             note(format_args!(
-                "{name}: no counter of a GPU's energy has changed while it was read, so that nothing says what was taken; a longer                  recording or a shorter period, --monitor energy:10ms, reads more"
+                "{name}: no energy counter of a GPU changed while it was recorded, so there are no joules; record for longer, \
+                 or read more often: --monitor energy:10ms"
             ));
         } else if found.gpus.is_empty() {
             note(format_args!(

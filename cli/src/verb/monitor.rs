@@ -257,7 +257,7 @@ fn say(name: &Path, counts: Result<Counts>) -> bool {
                 counted(lost, "record", "records"),
             ));
             if rows == 0 {
-                note("no sensor had a value; a GPU that sleeps is not woken to be read");
+                note("no sensor had a value; rpd does not wake a GPU that sleeps");
             }
             rows == 0
         }

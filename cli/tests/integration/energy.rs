@@ -384,5 +384,5 @@ fn power_serves_where_there_is_no_counter() {
     );
     let said = dir.run(&["energy", &short]);
     assert_eq!(said.expect(0).stdout, "");
-    said.says(&["no counter of a GPU's energy has changed while it was read", "--monitor energy:10ms"]);
+    said.says(&["no energy counter of a GPU changed while it was recorded, so there are no joules; record for longer, or read more often: --monitor energy:10ms"]);
 }

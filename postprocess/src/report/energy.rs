@@ -53,7 +53,7 @@ pub struct Energy {
     pub rows: Vec<EnergyRow>,
     /// GPUs that were sampled, by number.
     pub gpus: Vec<GpuEnergy>,
-    /// Whether a sensor was read, be it so rarely that it says nothing.
+    /// Whether any sensor of energy or power was read; it may have no step.
     pub is_read: bool,
     /// Operations that count nowhere.
     pub left_out: LeftOut,
@@ -127,7 +127,7 @@ impl Energy {
             }
             Ok(())
         })?;
-        let is_read = sensor::is_read(trace)?;
+        let is_read = !gpus.is_empty() || sensor::is_read(trace)?;
         Ok(Energy { rows: rows(groups, &StepLengths::of(&gpus)), gpus, is_read, left_out, unsampled })
     }
 }
