@@ -11,18 +11,17 @@ use rusqlite::{Connection, Transaction, TransactionBehavior};
 use std::path::Path;
 use std::time::Duration;
 
-/// Makes a fresh trace of schema 2. An existing file of 0 bytes is filled.
+/// Makes a fresh trace of schema 2. An existing file of 0 bytes is filled, also one that has none when what a killed writer left is rolled back.
 ///
 /// # Errors
 ///
 /// [`ErrorKind::AlreadyExists`] if there is anything else; it is left alone.
 pub fn create(path: &Path) -> Result<(), Error> {
     check_name(path)?;
-    match std::fs::metadata(path) {
-        Ok(metadata) if !metadata.is_file() || metadata.len() > 0 => {
-            return Err(Error::new(ErrorKind::AlreadyExists, path));
-        }
-        _ => {}
+    match look_at_whole(path, Duration::ZERO) {
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::Empty) => {}
+        Err(error) if !path.exists() => return Err(error),
+        _ => return Err(Error::new(ErrorKind::AlreadyExists, path)),
     }
     let connection = read_write(path, BUSY_TIME, true)?;
     let transaction = immediate(&connection, path)?;

@@ -180,12 +180,8 @@ impl Fate {
             format!("{name}: the working directory is not there: name the trace by its whole path, with -o")
         })?;
         let name = path.display().to_string();
-        let found = match rpd_schema::identify(&path) {
-            // What a writer that was killed had half written is rolled back before it counts.
-            Err(error) if *error.kind() != ErrorKind::NeedsRecovery => Err(error),
-            _ => rpd_schema::open_read(&path).map(|(_, version)| version),
-        };
-        let (is_replaced, is_created) = match found {
+        // Not only looked at: what a killed writer had half written is rolled back before it counts.
+        let (is_replaced, is_created) = match rpd_schema::open_read(&path).map(|(_, version)| version) {
             Err(error) if *error.kind() == ErrorKind::NotFound => (false, true),
             Err(error) if *error.kind() == ErrorKind::Empty => (false, false),
             Err(error) => return Err(error).with_context(|| format!("cannot record into {name}")),

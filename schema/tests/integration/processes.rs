@@ -1,7 +1,7 @@
 //! Many processes and one file: created at once, appended to at once, and left behind by one that was killed.
 
 use rpd_schema::{
-    Appender, BUSY_TIME, Error, ErrorKind, Version, check_place, create_or_check, identify, open_read,
+    Appender, BUSY_TIME, Error, ErrorKind, Version, check_place, create, create_or_check, identify, open_read,
 };
 use rusqlite::Connection;
 use std::path::Path;
@@ -209,6 +209,11 @@ fn a_kill_while_the_trace_is_made_leaves_a_place_for_one() {
         check_place(&path, BUSY_TIME).unwrap();
         assert!(left == there(directory), "looking changes nothing");
         assert_eq!(open_read(&path).map(|_| ()).unwrap_err().kind(), &ErrorKind::Empty, "{missing} pages");
+        assert_eq!(sample::names(directory), ["t.rpd"]);
+
+        leave(directory, &left);
+        create(&path).unwrap();
+        assert_eq!(create(&path).unwrap_err().kind(), &ErrorKind::AlreadyExists);
         assert_eq!(sample::names(directory), ["t.rpd"]);
 
         leave(directory, &left);
