@@ -487,7 +487,7 @@ fn the_log_of_a_program_that_is_controlled_from_outside() {
     assert_same(&dir, &log, log.lines().count() - 1);
 }
 
-/// Where the trace cannot be written, the log goes on.
+/// Where the trace cannot be written, the log has all lines in the end.
 #[test]
 fn the_log_does_not_need_the_trace() {
     let dir = Dir::new();

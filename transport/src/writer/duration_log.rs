@@ -4,7 +4,8 @@
 //! while there is something to write, makes lines of them and writes those ([`output`]). Between the two is a queue that holds so much
 //! and no more: a file or pipe that takes lines slowly, or not at all, holds up nobody but that thread.
 //!
-//! Lines are of records, whatever becomes of those in the trace: where the trace cannot be written, the log goes on. Where kernels are
+//! Lines are of records, whatever becomes of those in the trace: where the trace cannot be written, the log has them as soon as they are given
+//! up, at the latest when the process ends. Where kernels are
 //! instrumented, the log has the reports of analyzers in place of these lines.
 
 mod output;
