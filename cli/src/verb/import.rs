@@ -18,7 +18,7 @@ use crate::output::progress::notes;
 /// Writes the events of a tinygrad profile as lines of JSON.
 const TINYGRAD: &str = include_str!("import/tinygrad.py");
 
-/// Bytes of what Python says that are looked at.
+/// Bytes that are read of what Python says on standard error.
 const MOST_SAID: u64 = 64 << 10;
 
 /// Make a trace of what another tool recorded
@@ -38,15 +38,15 @@ enum Tool {
     Tinygrad(Tinygrad),
 }
 
-/// Make a trace of a tinygrad profile, which a program writes that runs with PROFILE=1
+/// Make a trace of the profile that a tinygrad program writes
 ///
-/// Kernels and copies that tinygrad has times of become operations, launches calls (exec), functions of tinygrad and of
-/// the program markers. tinygrad has no times of kernels on HIP and CUDA: rpd record has them. Nothing in the profile is
-/// run, and tinygrad need not be installed; python3 must be.
+/// A program that runs with PROFILE=1 writes the profile when it ends. In the trace, kernels and copies of which tinygrad has times are
+/// operations. Launches are calls of the name exec. Functions of tinygrad and of the program are markers. tinygrad has no times of kernels on
+/// HIP and CUDA; rpd record has them. rpd import runs nothing that is in the profile. It needs python3, and not tinygrad.
 #[derive(Args)]
 #[command(after_help = "\
-Devices become GPUs by their kind and number, AMD:1 behind AMD; CPU, DISK, NPY, PYTHON and TINYFS come last. The fact name
-of each GPU says its device.
+Each device is a GPU of the trace, numbered by its kind and its number: AMD:1 comes after AMD. CPU, DISK, NPY, PYTHON and
+TINYFS come last. rpd info shows the name of each.
 
 Example:
   PROFILE=1 python3 train.py
@@ -87,17 +87,17 @@ impl Import {
         }
         if imported.unlinked > 0 {
             note(format_args!(
-                "{} no launch: tinygrad has other numbers of launches and of times",
+                "{} no launch: the profile has more or fewer launches of the same name than times",
                 counted(imported.unlinked, "operation has", "operations have")
             ));
         }
-        if imported.impossible > 0 {
-            let left = counted(imported.impossible, "range", "ranges");
-            note(format_args!("{left} left out: the end is before the start"));
-        }
-        if imported.others > 0 {
-            let left = counted(imported.others, "event", "events");
-            note(format_args!("{left} left out: they are not as tinygrad writes them"));
+        for (left_out, one, many, why) in [
+            (imported.impossible, "range", "ranges", "they, or others of their graph, end before they start"),
+            (imported.unknown, "event", "events", "they are not as tinygrad writes them"),
+        ] {
+            if left_out > 0 {
+                note(format_args!("{} left out: {why}", counted(left_out, one, many)));
+            }
         }
         Ok(ExitCode::SUCCESS)
     }
@@ -124,7 +124,7 @@ fn read(profile: &Path, output: &Path, notes: &SharedNotes) -> Result<Imported> 
     let mut python = Python(python.spawn().context("python3 cannot be run")?);
     let (lines, complaint) = (python.0.stdout.take(), python.0.stderr.take());
     let lines = BufReader::new(lines.context("python3 has no output")?);
-    // What it says of a file that is wrong is short.
+    // Read meanwhile, so that Python does not wait for a full pipe.
     let said = std::thread::spawn(move || {
         let mut said = Vec::new();
         let _ = complaint.map(|mut complaint| complaint.by_ref().take(MOST_SAID).read_to_end(&mut said));
@@ -141,7 +141,7 @@ fn read(profile: &Path, output: &Path, notes: &SharedNotes) -> Result<Imported> 
     profile.import(output, notes)
 }
 
-/// Python, which ends with this.
+/// A process of Python, which is killed when this goes.
 struct Python(Child);
 
 impl Drop for Python {

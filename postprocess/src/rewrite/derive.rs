@@ -6,7 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Error, Result, anyhow, bail};
-use rpd_schema::Version;
+use rpd_schema::{Appender, Version};
 use rusqlite::Connection;
 use tempfile::{PathPersistError, TempPath};
 
@@ -163,12 +163,46 @@ pub(crate) fn make<T>(
     notes: &SharedNotes,
     work: impl FnOnce(&NewTrace<'_>) -> Result<(T, Announced)>,
 ) -> Result<T> {
+    put_into(place, notes, |growing, file| {
+        let mut made = rpd_schema::derive(file, &encoding()?)?;
+        watch(&mut made, notes)?;
+        let (result, announced) = work(&NewTrace { made: &made, notes, growing })?;
+        notes.show("checking what was made");
+        made.close().map_err(|(_, error)| error)?;
+        Ok((result, announced))
+    })
+}
+
+/// Lets `work` append to a new trace at `place`, in one transaction of one session; else as [`derive()`].
+///
+/// # Errors
+/// As [`derive()`].
+pub(crate) fn append<T>(
+    place: TracePlace<'_>,
+    notes: &SharedNotes,
+    work: impl FnOnce(&mut Appender) -> Result<(T, Announced)>,
+) -> Result<T> {
+    put_into(place, notes, |_, file| {
+        let mut made = Appender::open(file)?;
+        made.begin()?;
+        let done = work(&mut made)?;
+        made.commit()?;
+        Ok(done)
+    })
+}
+
+/// Lets `fill` make a trace of an empty file, which then gets its place.
+fn put_into<T>(
+    place: TracePlace<'_>,
+    notes: &SharedNotes,
+    fill: impl FnOnce(&Growing, &Path) -> Result<(T, Announced)>,
+) -> Result<T> {
     let path = target(place)?;
     let _held = notes.hold_signals().context("cannot install signal handlers")?;
     let directory = path.parent().context("a directory is no trace")?;
     let growing = Growing::within(directory)
         .with_context(|| format!("cannot make a file in {}", text::escape(&directory.to_string_lossy())))?;
-    let done = fill(&growing, encoding, notes, work).and_then(|(file, result)| {
+    let done = grown(&growing, fill).and_then(|(file, result)| {
         put(file, place, &path)?;
         Ok(result)
     });
@@ -190,6 +224,23 @@ pub(crate) fn make<T>(
         TracePlace::Of(path) => format!("{} is as it was", shown(path)),
     };
     Err(undone(explain(error, &path), &**notes, outcome))
+}
+
+/// The file in which the trace grew, and what `fill` says of it.
+fn grown<T>(
+    growing: &Growing,
+    fill: impl FnOnce(&Growing, &Path) -> Result<(T, Announced)>,
+) -> Result<(TempPath, T)> {
+    let file = growing.file("made.rpd", 0o666)?;
+    let filled = fill(growing, &file).map_err(|error| match error.downcast::<rpd_schema::Error>() {
+        // Nobody knows the place where it grew.
+        Ok(error) if error.path() == file => anyhow!(error.kind().to_string()),
+        Ok(error) => error.into(),
+        Err(error) => error,
+    });
+    let (result, announced) = filled?;
+    announced.check(&file).context("an error of rpd, or of the disk")?;
+    Ok((TempPath::try_from_path(file)?, result))
 }
 
 /// The file that will be there: through symbolic links where it replaces one.
@@ -220,22 +271,6 @@ fn left_beside(path: &Path) -> Option<PathBuf> {
 
 fn there_already(path: &Path) -> Error {
     anyhow!("{}: the file exists already; name another or remove it", text::escape(&path.to_string_lossy()))
-}
-
-fn fill<T>(
-    growing: &Growing,
-    encoding: impl FnOnce() -> Result<String>,
-    notes: &SharedNotes,
-    work: impl FnOnce(&NewTrace<'_>) -> Result<(T, Announced)>,
-) -> Result<(TempPath, T)> {
-    let file = growing.file("made.rpd", 0o666)?;
-    let mut made = rpd_schema::derive(&file, &encoding()?)?;
-    watch(&mut made, notes)?;
-    let (result, announced) = work(&NewTrace { made: &made, notes, growing })?;
-    notes.show("checking what was made");
-    made.close().map_err(|(_, error)| error)?;
-    announced.check(&file).context("an error of rpd, or of the disk")?;
-    Ok((TempPath::try_from_path(file)?, result))
 }
 
 fn encoding(trace: &Path) -> Result<String> {

@@ -39,8 +39,9 @@ class Unpickler(pickle.Unpickler):
         return self.known[module, name]
 
 
-def of_type(type_, value):
-    if not isinstance(value, type_) or isinstance(value, bool):
+def of_type(wanted, value):
+    """The value, which must be of that type."""
+    if not isinstance(value, wanted) or isinstance(value, bool):
         raise TypeError
     return value
 
@@ -53,11 +54,12 @@ def text(name):
 
 
 def size(allocation):
-    """How many bytes an allocation has, where it says so."""
-    count, of = allocation.get("sz"), allocation.get("dtype")
-    bits = vars(of).get("bitsize") or (of.made_with[1] if len(of.made_with) > 1 else None) if isinstance(of, Kept) else None
-    bytes = count * ((bits + 7) // 8) if isinstance(count, int) and isinstance(bits, int) else -1
-    return bytes if 0 <= bytes < 1 << 63 else None
+    """How many bytes an allocation has, where it says so: its type was made with a priority, its bits, a name and a format."""
+    made_with = getattr(allocation.get("dtype"), "made_with", ())
+    if len(made_with) != 4:
+        return None
+    total = of_type(int, allocation.get("sz")) * ((of_type(int, made_with[1]) + 7) // 8)
+    return total if 0 <= total < 1 << 63 else None
 
 
 class Clocks:
@@ -69,7 +71,7 @@ class Clocks:
 
     def ns(self, device, us):
         us = decimal.Decimal(us) + decimal.Decimal(self.ahead.get(device, 0))
-        if not us.is_finite() or us.adjusted() >= DIGITS:
+        if not us.is_finite() or us.is_signed() or us.adjusted() >= DIGITS:
             raise ValueError
         return int(us * 1000)
 
@@ -79,7 +81,7 @@ class Clocks:
 
 
 def line(event, clocks):
-    """What is written of an event; nothing of one that a trace needs nothing of."""
+    """What is written of an event; nothing of one that only explains others."""
     sort = type(event).__name__
     if sort in ("ProfileDeviceEvent", "ProfileProgramEvent"):
         return None
