@@ -74,7 +74,7 @@ pub(crate) struct Blocks {
     file: PathBuf,
     /// Kernels only whose names match this regular expression
     #[arg(value_name = "KERNEL", value_parser = pattern)]
-    kernel: Option<Regex>,
+    matching: Option<Regex>,
     /// Add the blocks of a line of the source together
     #[arg(long, conflicts_with = "function")]
     line: bool,
@@ -127,8 +127,8 @@ impl Blocks {
                 missing.insert(why);
             })
         };
-        let mut kernels = read(self.kernel.as_ref()).with_context(cannot)?;
-        if kernels.is_empty() && self.kernel.is_some() && !read(None).with_context(cannot)?.is_empty() {
+        let mut kernels = read(self.matching.as_ref()).with_context(cannot)?;
+        if kernels.is_empty() && self.matching.is_some() && !read(None).with_context(cannot)?.is_empty() {
             bail!("{name} has basic blocks of no kernel whose name matches");
         }
         let of_part = if selected.is_everything() { "" } else { " in that part of it" };
@@ -303,15 +303,11 @@ fn table(kernel: &KernelBlocks, most: usize) -> Table {
     ];
     let columns: Vec<(&'static str, Align)> =
         columns.iter().filter(|(_, _, there)| *there).map(|(title, align, _)| (*title, *align)).collect();
-    let spare: Vec<&'static str> = ["insns", "executed", "waits", "turns", "taken"]
-        .into_iter()
-        .filter(|spare| columns.iter().any(|(title, _)| title == spare))
-        .collect();
     let has_several_functions = kernel.rows.iter().any(|row| row.function != kernel.rows[0].function);
     let weight =
         |row: &BlockRow| if has_ticks { row.ticks } else { row.executed.or(row.lanes) }.unwrap_or(0) as f64;
     let all: f64 = kernel.rows.iter().map(weight).sum();
-    let mut table = Table::new(&columns).sparing(&spare);
+    let mut table = Table::new(&columns).sparing(&["insns", "executed", "waits", "turns", "taken"]);
     for row in shown(kernel, most) {
         let number = |value: Option<u64>| value.map(|value| value.to_string()).unwrap_or_default();
         let per_wave = |value: Option<u64>| match (value, row.waves) {

@@ -276,8 +276,7 @@ fn write_table(
         "p50" | "p90" | "p99" => percentiles,
         _ => true,
     });
-    let spare = ["min", "max", "average", "own", "p90", "p50"];
-    let mut table = Table::new(&columns).sparing(if percentiles { &spare } else { &spare[..4] });
+    let mut table = Table::new(&columns).sparing(&["min", "max", "average", "own", "p90", "p50"]);
     for TopRow { group, gpu } in groups {
         let mut cells = vec![group.calls.to_string(), duration(group.total_ns as f64)];
         cells.extend(group.self_ns.map(|ns| duration(ns as f64)));

@@ -31,6 +31,9 @@ Strange = made_up("tinygrad.device", "ProfileStrangeEvent", "device")
 DType = made_up("tinygrad.dtype", "DType", "priority", "bitsize", "name", "fmt")
 DType.__reduce__ = lambda self: (DType, dataclasses.astuple(self))
 
+OldRange = made_up("tinygrad.old", "ProfileRangeEvent", "device", "name", "st", "en", "is_copy")
+OldDevice = made_up("tinygrad.old", "ProfileDeviceEvent", "device", "comp_tdiff", "copy_tdiff")
+
 def launched(device, name, at):
     return Point(device, "exec", at, {"var_vals": {}, "bufs": [], "name": name}, us(at))
 
@@ -312,6 +315,22 @@ fn operations_have_the_right_launch_or_none() {
          launched('WEBGPU:1', 'copy 4 B, WEBGPU: <- AMD', 12), Range('AMD:SDMA:0', 'TINY -> AMD', us(20), us(21)),
          Range('AMD:SDMA:0', 'AMD -> TINY', us(22), us(23)), Range('AMD:SDMA:0', 'AMD -> WEBGPU:1', us(24), us(25))]";
     assert_eq!(links(copies).0, ["20 10", "22 11", "24 12"]);
+}
+
+/// Up to tinygrad 0.12 a device has a clock for kernels and one for copies.
+#[test]
+fn profiles_of_older_versions_have_two_clocks_for_a_device() {
+    let dir = profile_of(
+        "[OldDevice('AMD', us(100), us(200)), OldDevice('NV', us(10), None), OldRange('AMD', 'add', us(1), us(2), False),
+          OldRange('AMD', 'TINY -> AMD', us(1), us(2), True), OldRange('NV', 'TINY -> NV', us(1), us(2), True)]",
+    );
+    dir.run(&["import", "tinygrad", "profile.pkl"]).expect(0);
+    let ops =
+        texts(&dir, "SELECT gpuId || '/' || queueId || ' ' || start || ' ' || opType FROM op ORDER BY 1");
+    assert_eq!(
+        ops,
+        ["0/0 101000 KernelExecution", "0/1 201000 CopyHostToDevice", "1/0 11000 CopyHostToDevice"]
+    );
 }
 
 #[test]

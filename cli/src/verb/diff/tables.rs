@@ -171,10 +171,7 @@ fn table(found: &Diff, rows: &[&Row], is_total: bool, room: Option<usize>) -> Ta
     if !has_groups {
         columns.retain(|(title, _)| *title != "group");
     }
-    let spare: Vec<&'static str> = ["delta", "q", "values", "effect", "95 % interval", "change", "group"]
-        .into_iter()
-        .filter(|spare| columns.iter().any(|(title, _)| title == spare))
-        .collect();
+    let spare = ["delta", "q", "values", "effect", "95 % interval", "change", "group"];
     let mut table = Table::new(&columns).sparing(&spare);
     let names: Vec<Cow<'_, str>> = rows.iter().map(|row| text::escape(&row.name)).collect();
     let names: Vec<&str> = names.iter().map(AsRef::as_ref).collect();

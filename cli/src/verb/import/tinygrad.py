@@ -63,21 +63,31 @@ def size(allocation):
 
 
 class Clocks:
-    """What has to be added to the times of each device, us."""
+    """What has to be added to the times of each device, us: to those of kernels, and to those of copies, which differ up to tinygrad 0.12."""
 
     def __init__(self, events):
-        devices = [event for event in events if type(event).__name__ == "ProfileDeviceEvent"]
-        self.ahead = {event.device: vars(event).get("tdiff", 0) for event in devices if isinstance(event.device, str)}
+        self.ahead = {}
+        for event in events:
+            if type(event).__name__ == "ProfileDeviceEvent" and isinstance(event.device, str):
+                its = vars(event)
+                kernels, copies = its.get("tdiff", its.get("comp_tdiff", 0)), its.get("copy_tdiff")
+                self.ahead[event.device] = kernels, kernels if copies is None else copies
 
-    def ns(self, device, us):
-        us = decimal.Decimal(us) + decimal.Decimal(self.ahead.get(device, 0))
+    def ns(self, us, ahead=0):
+        us = decimal.Decimal(us) + decimal.Decimal(ahead)
         if not us.is_finite() or us.is_signed() or us.adjusted() >= DIGITS:
             raise ValueError
         return int(us * 1000)
 
-    def range(self, device, name, start, end):
-        times = [self.ns(device, time) for time in (start, start if end is None else end)]
-        return {"device": text(of_type(str, device)), "name": text(name), "start": times[0], "end": times[1]}
+    def range(self, of, start, end):
+        """What a device ran: `of` has its name and the device."""
+        device = of_type(str, of.device)
+        is_copy = vars(of).get("is_copy") is True
+        ahead = self.ahead.get(device, (0, 0))[is_copy]
+        # Later versions say so themselves.
+        device += ":COPY" if is_copy else ""
+        ends = self.ns(start, ahead), self.ns(start if end is None else end, ahead)
+        return {"device": text(device), "name": text(of.name), "start": ends[0], "end": ends[1]}
 
 
 def line(event, clocks):
@@ -86,13 +96,13 @@ def line(event, clocks):
     if sort in ("ProfileDeviceEvent", "ProfileProgramEvent"):
         return None
     if sort == "ProfileRangeEvent":
-        return {"event": "range", **clocks.range(event.device, event.name, event.st, event.en)}
+        return {"event": "range", **clocks.range(event, event.st, event.en)}
     if sort == "ProfileGraphEvent":
-        ops = [clocks.range(one.device, one.name, event.sigs[one.st_id], event.sigs[one.en_id]) for one in event.ents]
+        ops = [clocks.range(one, event.sigs[one.st_id], event.sigs[one.en_id]) for one in event.ents]
         return {"event": "graph", "ops": ops}
     if sort != "ProfilePointEvent":
         return {"event": "other"}
-    arg, at = event.arg if isinstance(event.arg, dict) else {}, clocks.ns(None, event.ts)
+    arg, at = event.arg if isinstance(event.arg, dict) else {}, clocks.ns(event.ts)
     if event.name == "marker":
         return {"event": "marker", "name": text(arg.get("name")), "at": at}
     device = text(of_type(str, event.device))
@@ -115,7 +125,7 @@ def main(file):
         try:
             written = line(event, clocks)
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
-            # It is not as tinygrad writes it.
+            # The event is not as tinygrad writes it.
             written = {"event": "other"}
         if written is not None:
             print(json.dumps(written))

@@ -259,7 +259,7 @@ impl Gpus {
         if let Some(found) = self.gpu_at.get(&gpu) {
             return *found;
         }
-        let wanted = (0..FIRST_GPU).contains(&gpu).then_some(self.first_gpu + gpu);
+        let wanted = (0..FIRST_GPU).contains(&gpu).then(|| self.first_gpu + gpu);
         let number = self.numbers.take(wanted, FIRST_OTHER);
         let order = self.gpus.len() as i64;
         self.gpus.push(Gpu { gpu, number, tracks: 0, order, is_named: false });
