@@ -72,7 +72,7 @@ demo:
 	@echo; echo 'The timeline in your browser: $(RELEASE)/rpd view trace.rpd'
 
 # Tests of signals need them as a terminal has them, also when make runs in the background.
-TEST = env --default-signal RPD_SKIPPED=$(CURDIR)/target/skipped $(CARGO) test --release --quiet
+TEST = env --default-signal RPD_SKIPPED=$(CURDIR)/target/skipped $(CARGO) test --quiet
 # Tests add a line to target/skipped for each thing that this machine cannot run.
 listing_skips = rm -f target/skipped; $(1); status=$$?; \
 	[ ! -s target/skipped ] || { echo; echo 'Not tested here:'; sort target/skipped; rm target/skipped; }; exit $$status
@@ -81,14 +81,16 @@ IGNORED = sed -n '/^.\[ignore = /{s/[^"]*"\(.*\)".*/\1/;h;n;s/fn \([a-z_0-9]*\).
 # Crates whose tests need neither a GPU runtime nor an assembler for GPUs.
 FAST = sql schema settings escape duration-log codeobject disassembly preload transport tracer roctx remote-block remote-command postprocess view cli dh-comms analyzers
 
-# Tests of the commands run the libraries as they are built.
+TEST_FAST = $(TEST) --profile checked $(addprefix -p rpd-,$(FAST))
+
+# The end-to-end tests run the libraries and commands as they are built.
 test: setup
 	@$(MAKE) --no-print-directory build
-	@$(call listing_skips,$(IGNORED); $(TEST) --workspace)
+	@$(call listing_skips,$(IGNORED); $(TEST_FAST) && $(TEST) --release --workspace $(addprefix --exclude rpd-,$(FAST)))
 	@$(MAKE) --no-print-directory models
 
 test-fast:
-	@$(call listing_skips,$(TEST) $(addprefix -p rpd-,$(FAST)))
+	@$(call listing_skips,$(TEST_FAST))
 
 models:
 	@$(CARGO) test --release --quiet --manifest-path models/Cargo.toml --target-dir target/models
@@ -129,7 +131,7 @@ soak: setup
 	@$(MAKE) --no-print-directory build
 	@[ -d $(SOAK_LIBRARIES)/usr/lib ] || codeobject/tests/counting/libraries.sh $(SOAK_LIBRARIES)
 	@RPD_SOAK=1 RPD_SOAK_LIBRARIES=$(SOAK_LIBRARIES)/usr/lib $(CARGO) test --release --quiet -p rpd-codeobject --test counting_soak -- --nocapture
-	@export RPD_SOAK=1; $(call listing_skips,$(IGNORED); $(TEST) --workspace)
+	@export RPD_SOAK=1; $(call listing_skips,$(IGNORED); $(TEST) --release --workspace)
 	@if $(CARGO) fuzz --version >/dev/null 2>&1; then for target in marker arguments moment note code_object counting messages; do \
 	    $(CARGO) +nightly fuzz run $$target --target-dir target/fuzz -- -max_total_time=60 || exit 1; done; \
 	else echo 'soak: no cargo-fuzz, so the fuzz targets were not run (cargo install cargo-fuzz)'; fi

@@ -42,12 +42,11 @@ pub(super) fn bundle(file: &(impl ReadAt + ?Sized), place: Range<u64>) -> Result
     let head = head(
         &file.read(place.start, (place.end - place.start).min(HEAD) as usize).map_err(Error::unreadable)?,
     )?;
-    let end = match head.file_size {
-        Some(size) => place.start.checked_add(size).filter(|end| *end <= place.end && size >= head.length),
-        None => Some(place.end),
-    };
-    let end = end.ok_or_else(|| damaged("it goes beyond the end of its file or section"))?;
     let start = place.start + head.length;
+    let end = head.file_size.map_or(Some(place.end), |size| place.start.checked_add(size));
+    let end = end
+        .filter(|end| (start..=place.end).contains(end))
+        .ok_or_else(|| damaged("it goes beyond the end of its file or section"))?;
     if head.size > MAX_SIZE || head.size > FREE_SIZE.max((end - start).saturating_mul(MAX_RATIO)) {
         let limit = MAX_SIZE.min(FREE_SIZE.max((end - start).saturating_mul(MAX_RATIO)));
         return Err(Error::TooLarge {
