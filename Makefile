@@ -81,7 +81,8 @@ IGNORED = sed -n '/^.\[ignore = /{s/[^"]*"\(.*\)".*/\1/;h;n;s/fn \([a-z_0-9]*\).
 # Crates whose tests need neither a GPU runtime nor an assembler for GPUs.
 FAST = sql schema settings escape duration-log codeobject disassembly preload transport tracer roctx remote-block remote-command postprocess view cli dh-comms analyzers
 
-TEST_FAST = $(TEST) --profile checked $(addprefix -p rpd-,$(FAST))
+# Tests of the command find the recorder beside it.
+TEST_FAST = $(CARGO) build --profile checked --quiet && $(TEST) --profile checked $(addprefix -p rpd-,$(FAST))
 
 # The end-to-end tests run the libraries and commands as they are built.
 test: setup

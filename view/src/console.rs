@@ -194,7 +194,7 @@ impl Kinds {
             let end = value(self.end).or_else(|| start.checked_add(value(self.duration)?))?;
             let of = timeline.sources.get(source)?;
             let (start, end) = (of.time(start)?, of.time(end)?);
-            (start <= end && start <= timeline.span_ns).then_some((start, end - start))
+            (start <= end && start <= timeline.span_ns).then(|| (start, end - start))
         });
         let (start_ns, duration_ns) = match (span, event) {
             (Some(span), _) => span,
