@@ -1,6 +1,7 @@
 # make demo   - install what it needs, build, record a HIP program, show where its GPU time went; leaves ./trace.rpd
 # make test   - all tests; lists what this machine could not run
 # make test-fast - the tests that need Rust, a C compiler and Python only: no ROCm, no `make setup`
+# make firefox - the tests of pages in Firefox instead of Chromium
 # make models - loom's: every order of steps of what threads share without a lock
 # make bench  - measurements, as ratios      make bench-passes - of passes over files
 # make bench-exports - of exports            make bench-reports - of reports
@@ -34,7 +35,7 @@ else
 DEMO_RUN = SIMGPU_GPUS=2 SIMGPU_CONFIG=fixtures/programs/demo.toml fixtures/simgpu/simgpu-run
 endif
 
-.PHONY: all setup build roctx demo test test-fast models miri bench bench-passes bench-exports bench-reports bench-view soak matrix nfs jobs release packages hip-api install uninstall clean
+.PHONY: all setup build roctx demo test test-fast firefox models miri bench bench-passes bench-exports bench-reports bench-view soak matrix nfs jobs release packages hip-api install uninstall clean
 all: build
 
 setup:
@@ -92,6 +93,14 @@ test: setup
 
 test-fast:
 	@$(call listing_skips,$(TEST_FAST))
+
+# Debian has no geckodriver.
+GECKODRIVER = $(CURDIR)/target/geckodriver
+firefox:
+	@./setup.sh tests firefox-esr
+	@[ -x $(GECKODRIVER)/bin/geckodriver ] || $(CARGO) install --quiet --locked --root $(GECKODRIVER) geckodriver
+	@$(CARGO) build --profile checked --quiet
+	@PATH="$(GECKODRIVER)/bin:$$PATH" RPD_BROWSER=firefox $(TEST) --profile checked -p rpd-cli --test integration -- view html:: python::python_shows
 
 models:
 	@$(CARGO) test --release --quiet --manifest-path models/Cargo.toml --target-dir target/models

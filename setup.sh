@@ -1,6 +1,6 @@
 #!/bin/sh
-# usage: setup.sh [tests]
-# Installs, on Debian, what building and the demo need and is not there; with `tests`, also what tests need. Quiet and fast when nothing is missing.
+# usage: setup.sh [tests [PACKAGE...]]
+# Installs, on Debian, what building and the demo need and is not there; with `tests`, also what tests need, and those packages. Quiet and fast when nothing is missing.
 set -eu
 
 # A compiler, make, the object readers and the sqlite3 shell; Python.
@@ -16,8 +16,10 @@ has_rocm || packages="libhsa-runtime64-1 libamdhip64-5 libhsa-runtime-dev libamd
 # Two libraries of kernels; what installs and packs Python's packages; pgrep and kill; what makes file systems with quotas and without shared
 # mappings; a browser, what drives it, and what runs modules of a page without one; what renders manual pages, and shells that complete verbs.
 if [ "${1:-}" = tests ]; then
+    shift
+    tests=yes
     packages="$packages $llvm librocprim-dev librocrand-dev python3-pip python3-setuptools python3-wheel
-procps e2fsprogs btrfs-progs quota bindfs chromium chromium-driver nodejs groff-base zsh fish"
+procps e2fsprogs btrfs-progs quota bindfs chromium chromium-driver nodejs groff-base zsh fish $*"
 fi
 
 missing=""
@@ -56,7 +58,7 @@ if ! command -v cargo >/dev/null; then
     exit 1
 fi
 
-[ "${1:-}" = tests ] || exit 0
+[ "${tests:-}" = yes ] || exit 0
 
 # NVIDIA's NVTX, as Python programs bring it, for the test of its markers. For the python3 that runs it.
 nvtx=$(dirname "$0")/target/nvtx

@@ -18,7 +18,9 @@ export async function column(name) {
     element.remove();
     return part;
   });
-  return new Uint8Array(await new Response(new Blob(parts).stream().pipeThrough(new DecompressionStream("gzip"))).arrayBuffer());
+  const bytes = new Response(new Blob(parts).stream().pipeThrough(new DecompressionStream("gzip"))).arrayBuffer();
+  // Firefox's error is that of something that was aborted.
+  return new Uint8Array(await bytes.catch(() => Promise.reject(new Error(`the page's column ${name} is damaged or cut off`))));
 }
 
 /** Reads numbers one after another. */

@@ -91,6 +91,21 @@ impl Dir {
         name.to_string()
     }
 
+    /// The directory that Python imports `rpd` from, with the command that is tested in the package.
+    pub(crate) fn python(&self) -> String {
+        let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../python/rpd");
+        let package = self.path("python/rpd");
+        if fs::create_dir_all(package.join("native/bin")).is_ok() && !package.join("__init__.py").exists() {
+            for file in fs::read_dir(sources).unwrap().map(|entry| entry.unwrap().path()) {
+                if file.is_file() {
+                    fs::copy(&file, package.join(file.file_name().unwrap())).unwrap();
+                }
+            }
+            std::os::unix::fs::symlink(RPD, package.join("native/bin/rpd")).unwrap();
+        }
+        self.path("python").display().to_string()
+    }
+
     /// Unpacks a trace of this project's fixtures here and says its name.
     pub(crate) fn unpacked(&self, name: &str) -> String {
         let packed = fixtures().join(format!("{name}.gz"));

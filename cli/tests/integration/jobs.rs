@@ -13,7 +13,6 @@ mod job;
 
 /// Where `make setup` puts DuckDB.
 const DUCKDB: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../target/duckdb");
-const PYTHON: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../python");
 
 const JOB: Job = Job { ranks: 16, iterations: 20, kernels: 10, seed: 7 };
 
@@ -127,7 +126,7 @@ fn a_dataset_answers_as_the_merged_trace_does() {
     dir.run(&["dataset", "m", "all.rpd"]).expect(0);
     let python = |arguments: &[&str]| {
         let mut command = dir.command("python3");
-        command.env("PYTHONPATH", format!("{DUCKDB}:{PYTHON}")).env("PYTHONDONTWRITEBYTECODE", "1");
+        command.env("PYTHONPATH", format!("{DUCKDB}:{}", dir.python())).env("PYTHONDONTWRITEBYTECODE", "1");
         ran(command.args(arguments))
     };
     if !python(&["-c", "import duckdb"]).stderr.is_empty() {

@@ -9,9 +9,7 @@ use crate::generated::generated;
 use crate::harness::{Dir, ran};
 use crate::webdriver::Browser;
 
-/// The sources of the package.
-const SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../python");
-
+/// The notebook of the examples.
 const NOTEBOOK: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/python/trace.ipynb");
 
 /// What a program finds that reads the trace of its argument.
@@ -66,7 +64,7 @@ with warnings.catch_warnings(record=True) as said:
 print(json.dumps([[str(warning.message) for warning in said], [warning.filename for warning in said], repr(t), t._repr_html_()]))
 "#;
     let read = || -> Option<(Vec<String>, Vec<String>, String, String)> {
-        let said = pyarrow(&dir, script, &[SOURCES, &trace])?;
+        let said = pyarrow(&dir, script, &[&dir.python(), &trace])?;
         Some(serde_json::from_str(&said.expect(0).stdout).unwrap())
     };
     let Some((warnings, _, repr, _)) = read() else { return };
@@ -100,7 +98,7 @@ fn with_barriers(dir: &Dir) -> String {
 fn python_has_the_numbers_of_the_command() {
     let dir = Dir::new();
     for trace in [with_barriers(&dir), dir.unpacked("mytrace_raw.rpd"), dir.fixture("matmul_result.rpd")] {
-        let Some(read) = pyarrow(&dir, READ, &[SOURCES, &trace]) else { return };
+        let Some(read) = pyarrow(&dir, READ, &[&dir.python(), &trace]) else { return };
         let read: Value = serde_json::from_str(&read.expect(0).stdout).unwrap();
         let json = |arguments: &[&str]| -> Value {
             serde_json::from_str(&dir.run(&[arguments, &[&trace]].concat()).expect(0).stdout).unwrap()
@@ -182,7 +180,7 @@ import pydoc
 assert "t.kernels" in pydoc.render_doc(rpd)
 print(json.dumps([t._repr_html_(), failures]))
 "#;
-    let Some(said) = pyarrow(&dir, script, &[SOURCES]) else { return };
+    let Some(said) = pyarrow(&dir, script, &[&dir.python()]) else { return };
     let (html, failures): (String, Vec<String>) = serde_json::from_str(&said.expect(0).stdout).unwrap();
     assert!(html.contains("&lt;script&gt;alert") && !html.contains("<script>"), "{html}");
     assert!(!html.contains(['\u{1b}', '\u{202e}']), "{html}");
@@ -222,7 +220,7 @@ fn the_notebook_runs() {
     let run = "import os, sys\nos.environ['MPLBACKEND'] = 'agg'\nos.environ['MPLCONFIGDIR'] = os.getcwd()\n"
         .to_string()
         + RUN;
-    if let Some(shown) = pyarrow(&dir, &run, &[SOURCES, NOTEBOOK]) {
+    if let Some(shown) = pyarrow(&dir, &run, &[&dir.python(), NOTEBOOK]) {
         assert_eq!(shown.expect(0).stdout.lines().last(), Some("True"), "{shown}");
         for number in 0..3 {
             assert!(fs::metadata(dir.path(&format!("{number}.png"))).unwrap().len() > 5000);
@@ -230,7 +228,7 @@ fn the_notebook_runs() {
     }
     // A checkout of the sources alone is a package.
     let version = "import sys; sys.path.insert(0, sys.argv[1]); import rpd; print(sorted(rpd.__all__))";
-    let there = ran(dir.command("python3").args(["-c", version, SOURCES]));
+    let there = ran(dir.command("python3").args(["-c", version, &dir.python()]));
     assert_eq!(there.expect(0).stdout, "['Failed', 'read', 'show']\n");
 }
 
@@ -256,7 +254,7 @@ except rpd.Failed as failed:
     print(failed)
 "#;
     let mut command = dir.command("python3");
-    let ran = ran(command.env("PYTHONDONTWRITEBYTECODE", "1").args(["-c", script, SOURCES, &trace]));
+    let ran = ran(command.env("PYTHONDONTWRITEBYTECODE", "1").args(["-c", script, &dir.python(), &trace]));
     assert!(ran.expect(0).stdout.contains("no.rpd"), "{}", ran.stdout);
     dir.run(&["export", "timeline", &trace, "-o", "same.html"]).expect(0);
     assert_eq!(fs::read(dir.path("page.html")).unwrap(), fs::read(dir.path("same.html")).unwrap());

@@ -1,9 +1,11 @@
-//! A browser, driven as people drive it: the W3C's WebDriver protocol, plain JSON over HTTP, by chromedriver.
+//! A browser, driven as people drive it: the W3C's WebDriver protocol, plain JSON over HTTP, by chromedriver; by geckodriver where
+//! RPD_BROWSER is `firefox`.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -19,7 +21,20 @@ pub(crate) struct Browser {
     driver: Child,
     port: u16,
     session: String,
+    /// What Firefox says of errors on its standard output, where it is the browser.
+    errors: Option<Arc<Mutex<Vec<String>>>>,
 }
+
+/// The size of the page.
+const PAGE: (u64, u64) = (1280, 800);
+
+/// Whether tests are to run in Firefox.
+pub(crate) fn is_firefox() -> bool {
+    std::env::var_os("RPD_BROWSER").is_some_and(|name| name == "firefox")
+}
+
+/// What tests ask pages, where it is not there yet.
+const IN_EACH_PAGE: &str = concat!(r#"if (!("rpdTest" in window)) {"#, include_str!("page.js"), "}\n");
 
 /// Asks the driver; the answer's value.
 fn ask(port: u16, method: &str, path: &str, body: &Value) -> Result<Value, String> {
@@ -55,10 +70,12 @@ fn ask(port: u16, method: &str, path: &str, body: &Value) -> Result<Value, Strin
 impl Browser {
     /// Starts one. None where none is installed; that is said.
     pub(crate) fn start(dir: &Dir) -> Option<Browser> {
-        if !installed("chromedriver") || !installed("chromium") {
+        let [program, of] =
+            if is_firefox() { ["geckodriver", "firefox-esr"] } else { ["chromedriver", "chromium"] };
+        if !installed(program) || !installed(of) {
             return None;
         }
-        let mut driver = dir.command("chromedriver");
+        let mut driver = dir.command(program);
         // Its own group, so that browsers that it leaves behind end with it.
         driver
             .arg("--port=0")
@@ -70,24 +87,64 @@ impl Browser {
         let mut lines = BufReader::new(driver.stdout.take().unwrap()).lines();
         let port = lines.find_map(|line| {
             let line = line.ok()?;
-            line.rsplit_once("on port ")?.1.trim_end_matches('.').parse().ok().filter(|port| *port != 0)
+            let (_, port) =
+                line.rsplit_once("on port ").or_else(|| line.rsplit_once("Listening on 127.0.0.1:"))?;
+            port.trim_end_matches('.').parse().ok().filter(|port| *port != 0)
         });
-        std::thread::spawn(move || lines.for_each(drop));
-        let port = port.expect("chromedriver says its port");
-        let mut browser = Browser { driver, port, session: String::new() };
+        let errors = is_firefox().then(Arc::default);
+        let said: Option<Arc<Mutex<Vec<String>>>> = errors.clone();
+        std::thread::spawn(move || {
+            for line in lines.map_while(Result::ok) {
+                if let Some(said) = said.as_ref().filter(|_| line.starts_with("JavaScript error: ")) {
+                    said.lock().unwrap().push(line);
+                }
+            }
+        });
+        let port = port.expect("the driver says its port");
+        let mut browser = Browser { driver, port, session: String::new(), errors };
+        if is_firefox() {
+            browser.start_firefox();
+            return Some(browser);
+        }
         let options = json!({
             "goog:loggingPrefs": { "browser": "ALL", "performance": "ALL" },
             "goog:chromeOptions": { "args": ["--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--window-size=1280,800"] },
         });
         let session = browser.post("/session", &json!({ "capabilities": { "alwaysMatch": options } }));
         browser.session = format!("/session/{}", session["sessionId"].as_str().unwrap());
-        browser.cdp(
-            "Emulation.setDeviceMetricsOverride",
-            &json!({ "width": 1280, "height": 800, "deviceScaleFactor": 1, "mobile": false }),
-        );
+        browser.resize(PAGE);
         let script = json!({ "source": include_str!("page.js") });
         browser.cdp("Page.addScriptToEvaluateOnNewDocument", &script);
         Some(browser)
+    }
+
+    fn start_firefox(&mut self) {
+        let options = json!({ "moz:firefoxOptions": {
+            "args": ["-headless"],
+            "prefs": { "devtools.console.stdout.content": true, "ui.prefersReducedMotion": 0 },
+        } });
+        let session = self.post("/session", &json!({ "capabilities": { "alwaysMatch": options } }));
+        self.session = format!("/session/{}", session["sessionId"].as_str().unwrap());
+        self.resize(PAGE);
+    }
+
+    /// Makes the page this large; Chromium takes a narrow one for that of a telephone.
+    pub(crate) fn resize(&self, (width, height): (u64, u64)) {
+        if is_firefox() {
+            // A window is larger than its page.
+            let [wide, high] = ["outerWidth - innerWidth", "outerHeight - innerHeight"]
+                .map(|difference| self.get(difference).as_u64().unwrap());
+            self.post("/window/rect", &json!({ "width": width + wide, "height": height + high }));
+        }
+        let size = json!({ "width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 700 });
+        self.cdp("Emulation.setDeviceMetricsOverride", &size);
+    }
+
+    /// What a script in the page returns.
+    fn run(&self, script: &str) -> Value {
+        // Firefox has no command for scripts in every document.
+        let first = if is_firefox() { IN_EACH_PAGE } else { "" };
+        self.post("/execute/sync", &json!({ "script": format!("{first}{script}"), "args": [] }))
     }
 
     fn post(&self, path: &str, body: &Value) -> Value {
@@ -95,9 +152,10 @@ impl Browser {
             .unwrap_or_else(|error| panic!("{path}: {error}"))
     }
 
-    /// A command of Chromium's own protocol.
-    pub(crate) fn cdp(&self, command: &str, parameters: &Value) -> Value {
-        self.post("/goog/cdp/execute", &json!({ "cmd": command, "params": parameters }))
+    /// A command of Chromium's own protocol, which Firefox has not.
+    pub(crate) fn cdp(&self, command: &str, parameters: &Value) -> Option<Value> {
+        (!is_firefox())
+            .then(|| self.post("/goog/cdp/execute", &json!({ "cmd": command, "params": parameters })))
     }
 
     /// Opens a page.
@@ -115,12 +173,12 @@ impl Browser {
     pub(crate) fn enter_frame(&self) {
         self.post("/frame", &json!({ "id": 0 }));
         // What is in every document is not in a frame that has no origin.
-        self.post("/execute/sync", &json!({ "script": include_str!("page.js"), "args": [] }));
+        self.run(IN_EACH_PAGE);
     }
 
     /// What an expression of the page gives.
     pub(crate) fn get(&self, expression: &str) -> Value {
-        self.post("/execute/sync", &json!({ "script": format!("return ({expression})"), "args": [] }))
+        self.run(&format!("return ({expression})"))
     }
 
     /// Waits until an expression of the page is true. It is not where a part of the page that it names is not there, or is being replaced.
@@ -131,7 +189,7 @@ impl Browser {
         );
         let begun = Instant::now();
         loop {
-            let found = self.post("/execute/sync", &json!({ "script": script, "args": [] }));
+            let found = self.run(&script);
             if found == Value::Bool(true) {
                 return;
             }
@@ -184,6 +242,9 @@ impl Browser {
 
     /// What the page wrote to its console since the last question, violations of its policy included.
     pub(crate) fn console(&self) -> Vec<String> {
+        if let Some(errors) = &self.errors {
+            return std::mem::take(&mut errors.lock().unwrap());
+        }
         let lines = self.post("/se/log", &json!({ "type": "browser" }));
         lines
             .as_array()
@@ -193,8 +254,11 @@ impl Browser {
             .collect()
     }
 
-    /// Addresses that the browser asked for since the last question.
+    /// Addresses that the browser asked for since the last question; of Firefox that is not known.
     pub(crate) fn requested(&self) -> Vec<String> {
+        if is_firefox() {
+            return vec![];
+        }
         let lines = self.post("/se/log", &json!({ "type": "performance" }));
         let lines = lines.as_array().unwrap().iter();
         lines
