@@ -826,7 +826,7 @@ fn rpd_monitor_names_sensors_that_no_gpu_has_once() {
     assert!(ran.expect(0).stderr.contains("monitor.rpd: 2 GPUs, 2 sensors, "), "{ran}");
     assert!(dir.path("ran").exists());
     for line in [
-        "]: no sampled GPU has the sensor temp_edge: ",
+        "]: no sampled GPU has the sensor temp_edge: GPU 0: ",
         "]: sensor energy of GPU 0 cannot be read: ",
         "]: sensor power of GPU 1 cannot be read: ",
     ] {
