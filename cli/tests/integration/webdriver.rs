@@ -21,7 +21,7 @@ pub(crate) struct Browser {
     driver: Child,
     port: u16,
     session: String,
-    /// What Firefox says of errors on its standard output, where it is the browser.
+    /// What Firefox says of errors of pages, where it is the browser.
     errors: Option<Arc<Mutex<Vec<String>>>>,
 }
 
@@ -82,7 +82,7 @@ impl Browser {
             .env("HOME", dir.path("home"))
             .process_group(0)
             .stdout(Stdio::piped())
-            .stderr(Stdio::null());
+            .stderr(if is_firefox() { Stdio::piped() } else { Stdio::null() });
         let mut driver = driver.spawn().unwrap();
         let mut lines = BufReader::new(driver.stdout.take().unwrap()).lines();
         let port = lines.find_map(|line| {
@@ -91,14 +91,21 @@ impl Browser {
                 line.rsplit_once("on port ").or_else(|| line.rsplit_once("Listening on 127.0.0.1:"))?;
             port.trim_end_matches('.').parse().ok().filter(|port| *port != 0)
         });
-        let errors = is_firefox().then(Arc::default);
-        let said: Option<Arc<Mutex<Vec<String>>>> = errors.clone();
-        std::thread::spawn(move || {
-            for line in lines.map_while(Result::ok) {
-                if let Some(said) = said.as_ref().filter(|_| line.starts_with("JavaScript error: ")) {
-                    said.lock().unwrap().push(line);
-                }
-            }
+        std::thread::spawn(move || lines.for_each(drop));
+        let errors = driver.stderr.take().map(|stderr| {
+            let errors = Arc::new(Mutex::new(vec![]));
+            let said = Arc::clone(&errors);
+            std::thread::spawn(move || {
+                // Errors of the browser's own are at resource: and chrome:.
+                let is_of_page = |line: &String| {
+                    ["http:", "file:", "about:"]
+                        .iter()
+                        .any(|of| line.starts_with(&format!("JavaScript error: {of}")))
+                };
+                let lines = BufReader::new(stderr).lines().map_while(Result::ok);
+                lines.filter(is_of_page).for_each(|line| said.lock().unwrap().push(line));
+            });
+            errors
         });
         let port = port.expect("the driver says its port");
         let mut browser = Browser { driver, port, session: String::new(), errors };
@@ -121,7 +128,7 @@ impl Browser {
     fn start_firefox(&mut self) {
         let options = json!({ "moz:firefoxOptions": {
             "args": ["-headless"],
-            "prefs": { "devtools.console.stdout.content": true, "ui.prefersReducedMotion": 0 },
+            "prefs": { "browser.dom.window.dump.enabled": true },
         } });
         let session = self.post("/session", &json!({ "capabilities": { "alwaysMatch": options } }));
         self.session = format!("/session/{}", session["sessionId"].as_str().unwrap());
