@@ -2,7 +2,7 @@
 # make test   - all tests; lists what this machine could not run
 # make test-fast - the tests that need Rust, a C compiler and Python only: no ROCm, no `make setup`
 # make firefox - the tests of pages in Firefox instead of Chromium
-# make models - loom's: every order of steps of what threads share without a lock
+# make models - loom's: every order of steps of what threads share without a lock     make miri - what Miri can run (a nightly toolchain)
 # make bench  - measurements, as ratios      make bench-passes - of passes over files
 # make bench-exports - of exports            make bench-reports - of reports
 # make bench-view - of the timeline in the browser; RPD_BENCH_LARGE=1: also of ten million events

@@ -411,7 +411,7 @@ const PRIVATE_EVERYWHERE: [&str; 11] = [
     "settled",
 ];
 /// Those that are plain English in a sentence: in identifiers only.
-const PRIVATE_IN_NAMES: [&str; 1] = ["told"];
+const PRIVATE_IN_NAMES: [&str; 2] = ["told", "untold"];
 /// Those that are plain English in the name of a function or a variable too: in names of types and constants.
 const PRIVATE_IN_TYPES: [&str; 3] = ["kept", "way", "ways"];
 /// A lane is a work-item's place in a wavefront. Timelines have tracks and subtracks.

@@ -8,9 +8,9 @@ use crate::harness::{
 };
 
 /// HIP 5.2's callbacks say nothing of them.
-const UNTOLD: [&str; 2] = ["hipGetDeviceCount ", "hipMemcpyFromArray "];
+const WITHOUT_CALLBACK: [&str; 2] = ["hipGetDeviceCount ", "hipMemcpyFromArray "];
 
-/// Every call but those [`UNTOLD`] with its arguments, launch, copy and ops, but for addresses; sorted.
+/// Every call but those [`WITHOUT_CALLBACK`] with its arguments, launch, copy and ops, but for addresses; sorted.
 fn calls(trace: &Trace) -> Vec<String> {
     let sql = "
         select A.apiName || ' ' || A.args
@@ -24,7 +24,7 @@ fn calls(trace: &Trace) -> Vec<String> {
             left join rocpd_string N on N.id = K.kernelName_id
             left join rocpd_copyapi C on C.api_ptr_id = A.id";
     let mut calls: Vec<String> = trace.texts(sql).iter().map(|call| without_addresses(call)).collect();
-    calls.retain(|call| !UNTOLD.iter().any(|name| call.starts_with(name)));
+    calls.retain(|call| !WITHOUT_CALLBACK.iter().any(|name| call.starts_with(name)));
     calls.sort();
     calls
 }

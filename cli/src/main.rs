@@ -5,6 +5,7 @@
 //! | `verb.rs`, `verb/` | the command line; the list of verbs; one verb each, readable from top to bottom |
 //! | `args/` | values of options; the message for a command line that is wrong |
 //! | `record/` | running a command with the recorder in it, unnoticed; the file that it writes; why it recorded nothing |
+//! | `tools/` | madengine's tools in one recording |
 //! | `machine/` | what this machine has, and what of it is recorded |
 //! | `output/` | answers: aligned, harmless, with units; notes, progress |
 //! | `system/` | signals, the terminal, what a program may do |

@@ -58,9 +58,11 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use anyhow::Result;
+use clap::error::ErrorKind;
 use clap::{Command, CommandFactory, Parser, Subcommand};
 
-use crate::args::misunderstood;
+use crate::args::{help, misunderstood};
+use crate::output;
 use crate::output::note::note;
 
 /// Record what a program does on the GPU, and ask questions about it.
@@ -71,7 +73,7 @@ use crate::output::note::note;
     name = "rpd",
     version,
     long_version = version::long(),
-    max_term_width = 100,
+    max_term_width = help::WIDTH,
     after_help = "\
 Example:
   rpd record -- ./my_program --its-own options
@@ -162,6 +164,10 @@ fn command() -> Command {
 /// What went wrong, for one line on standard error; the exit status is 1 then.
 pub(crate) fn run() -> Result<ExitCode> {
     let cli = Cli::try_parse().unwrap_or_else(|error| {
+        if error.kind() == ErrorKind::DisplayHelp {
+            let width = output::line_width().map_or(help::WIDTH, |width| width.min(help::WIDTH));
+            help::fitted(command(), width).get_matches();
+        }
         let Some(meant) = misunderstood::explained(&error, &command()) else { error.exit() };
         note(meant);
         std::process::exit(error.exit_code())
@@ -213,11 +219,31 @@ mod tests {
         }
     }
 
+    #[test]
+    fn help_fits_the_terminal_and_says_the_same() {
+        let of = |command: Command| {
+            let mut all = Vec::new();
+            commands(&command, &[], &mut all);
+            all.into_iter().map(|(words, command)| {
+                (words.join(" "), command.get_after_help().map(ToString::to_string).unwrap_or_default())
+            })
+        };
+        for width in [60, 80, help::WIDTH] {
+            for ((verb, plain), (_, fitted)) in of(command()).zip(of(help::fitted(command(), width))) {
+                assert!(plain.split_whitespace().eq(fitted.split_whitespace()), "{verb}: {fitted}");
+                let text = fitted.rfind("Example").map_or(fitted.as_str(), |at| &fitted[..at]);
+                for line in text.lines().filter(|line| line.split_whitespace().count() > 3) {
+                    assert!(line.chars().count() <= width, "rpd {verb}, {width} columns: {line}");
+                }
+            }
+        }
+    }
+
     /// Whether the value of an option is refused, whatever else the command line lacks.
     fn is_refused(words: &[String], option: &str, value: &str) -> bool {
         let argument = format!("--{option}={value}");
         let line = ["rpd"].into_iter().chain(words.iter().map(String::as_str)).chain([argument.as_str()]);
-        Cli::try_parse_from(line).is_err_and(|error| error.kind() == clap::error::ErrorKind::ValueValidation)
+        Cli::try_parse_from(line).is_err_and(|error| error.kind() == ErrorKind::ValueValidation)
     }
 
     #[test]

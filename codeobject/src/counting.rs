@@ -179,7 +179,7 @@ pub struct CountedKernel {
 }
 
 impl CountedKernel {
-    /// Whether a work-group of so many work-items can run: one whose waves do not fit on a CU together is never launched, and hangs.
+    /// Whether a workgroup of so many work-items can run: one whose waves do not fit on a CU together is never launched, and hangs.
     pub fn fits(&self, work_items: u32) -> bool {
         let need = Need {
             vgprs: self.registers.vgprs,

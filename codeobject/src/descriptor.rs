@@ -15,7 +15,7 @@ pub const SECOND_ENTRY: u64 = 256;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Descriptor {
-    /// Bytes of static LDS per work-group.
+    /// Bytes of static LDS per workgroup.
     pub group_segment_fixed_size: u32,
     /// Bytes of scratch per work-item.
     pub private_segment_fixed_size: u32,
@@ -27,7 +27,7 @@ pub struct Descriptor {
     pub wavefront_size: u32,
     /// The kernel's scratch is not known beforehand.
     pub uses_dynamic_stack: bool,
-    /// From gfx10 on: a work-group may use both CUs of a work-group processor. Means something else before.
+    /// From gfx10 on: a workgroup may use both CUs of a workgroup processor. Means something else before.
     pub workgroup_processor_mode: bool,
     /// Arguments are in scalar registers when a wave starts (gfx90a and gfx940 on). Then it starts [`SECOND_ENTRY`] bytes behind the first
     /// instruction, where firmware does that, and at the first, which loads them, where it does not.

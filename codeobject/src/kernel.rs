@@ -5,7 +5,7 @@ use crate::demangle;
 /// One kernel of a code object.
 ///
 /// Where the object has no metadata note, counts come from the kernel descriptor; what a descriptor does not hold
-/// (spills, work-group limit, arguments) is then 0 or empty: see [`crate::FactsFrom`].
+/// (spills, workgroup limit, arguments) is then 0 or empty: see [`crate::FactsFrom`].
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Kernel {
@@ -17,7 +17,7 @@ pub struct Kernel {
     pub kernarg_segment_size: u32,
     /// Bytes. Alignment of the arguments' buffer.
     pub kernarg_segment_align: u32,
-    /// Bytes of static LDS per work-group. Dynamic LDS comes on top in the dispatch packet.
+    /// Bytes of static LDS per workgroup. Dynamic LDS comes on top in the dispatch packet.
     pub group_segment_fixed_size: u32,
     /// Bytes of scratch per work-item. A kernel with a dynamic stack may use more.
     pub private_segment_fixed_size: u32,
@@ -33,15 +33,15 @@ pub struct Kernel {
     pub sgpr_spill_count: u32,
     /// Work-items per wave: 32 or 64.
     pub wavefront_size: u32,
-    /// Most work-items a work-group may have.
+    /// Most work-items a workgroup may have.
     pub max_flat_workgroup_size: u32,
-    /// Work-group size the kernel insists on, if it does.
+    /// Workgroup size the kernel insists on, if it does.
     pub reqd_workgroup_size: Option<[u32; 3]>,
     /// What it was written in, as compilers of HIP and OpenCL say it. Triton's and other generators of kernels say nothing.
     pub language: Option<String>,
     /// The kernel calls through pointers or recurses, so its scratch is not known beforehand.
     pub uses_dynamic_stack: bool,
-    /// From gfx10 on: a work-group may use both CUs of a work-group processor.
+    /// From gfx10 on: a workgroup may use both CUs of a workgroup processor.
     pub workgroup_processor_mode: bool,
     /// In the order of their offsets, hidden ones last.
     pub args: Vec<Argument>,
@@ -77,7 +77,7 @@ impl Kernel {
         demangle(&self.name)
     }
 
-    /// Work-items of the largest work-group that it runs in: of the one that it insists on, or the most it allows. `None` where neither
+    /// Work-items of the largest workgroup that it runs in: of the one that it insists on, or the most it allows. `None` where neither
     /// is known.
     pub fn largest_workgroup(&self) -> Option<u32> {
         let required = self.reqd_workgroup_size.map(|[x, y, z]| x.saturating_mul(y).saturating_mul(z));

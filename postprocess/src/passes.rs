@@ -36,7 +36,7 @@ use deserialize::Deserialized;
 use subclass::{Made, Subclass};
 
 /// Every pass, in the order in which people need them.
-pub static PASSES: [&Definition; 6] = [
+pub static PASSES: &[&Definition] = &[
     &callstack::DEFINITION,
     &graph::DEFINITION,
     &autograd::DEFINITION,
@@ -101,7 +101,7 @@ pub fn deserialize(change: &Change<'_>, names: &[String]) -> Result<Deserialized
 /// # Errors
 /// When something else has its names, the texts are no arguments, or the file cannot be read or written.
 pub fn subclass(change: &Change<'_>, subclass: &Subclass<'_>, redo: bool) -> Result<Option<Made>> {
-    subclass::make(change, subclass, redo, &PASSES)
+    subclass::make(change, subclass, redo, PASSES)
 }
 
 /// Writes down that the pass over graphs does not cover the rows of the trace as they are now.

@@ -12,7 +12,7 @@ const FEW: usize = 256;
 /// Images in one transaction at most: they stay attached until its end, and SQLite has room for ten.
 const MOST_IMAGES: usize = 8;
 
-/// The ways into the file of one connection.
+/// What one connection has to put rows into the file with.
 #[derive(Debug, Default)]
 pub(crate) struct Transfer {
     own: OwnTables,

@@ -253,7 +253,7 @@ impl File<'_> {
                 return Err(format!("{place}: no row in the view dispatch"));
             };
             is("name", &launch.name, name)?;
-            is("work-group", &launch.workgroup, &packet.workgroup)?;
+            is("workgroup", &launch.workgroup, &packet.workgroup)?;
             let groups: [u32; 3] =
                 std::array::from_fn(|axis| packet.grid[axis].div_ceil(packet.workgroup[axis].max(1)));
             is("grid", &launch.grid, &groups)?;

@@ -14,11 +14,11 @@ fn recorded_by(dir: &Dir, name: &str, loading: Loading, variables: &[(&str, &str
     (ran, trace)
 }
 
-/// Of these HIP 5.2 does not tell, so that they are known by its symbols only.
-const UNTOLD: [&str; 2] = ["hipGetDeviceCount", "hipMemcpyFromArray"];
+/// HIP 5.2 has no callback for these, so only symbol interposition records them.
+const WITHOUT_CALLBACK: [&str; 2] = ["hipGetDeviceCount", "hipMemcpyFromArray"];
 
 fn is_described(call: &&str) -> bool {
-    !UNTOLD.iter().any(|name| call.split(['|', ' ']).next() == Some(name))
+    !WITHOUT_CALLBACK.iter().any(|name| call.split(['|', ' ']).next() == Some(name))
 }
 
 /// `name|arguments` of every call, in order.

@@ -1,6 +1,6 @@
 //! librpd_tracer.so: records what a program does on its GPUs, from inside the program.
 //!
-//! Hooks fill records, which the crate `rpd-transport` carries to the file. From below to above, and nothing knows what is above it:
+//! Hooks fill records, which the crate `rpd-transport` carries to the file. The lowest layer is first; a layer uses only those listed before it:
 //!
 //! - `guard`: the border of every exported function and hook
 //! - `gpu`: kernels, and what times operations; `call`: the call that a thread is in; `library_call`: calls of libraries whose functions

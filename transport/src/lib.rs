@@ -1,4 +1,4 @@
-//! The way from a hook to the file, whatever the hook observes.
+//! Transport: carries what hooks record into the file, whatever they observe.
 //!
 //! A hook makes a [`records`] body and pushes it into the ring of its thread ([`thread`]). One thread, the [`writer`], drains all rings,
 //! makes rows of records and owns the file. What it must know beyond a record, it asks the record's [`source`].

@@ -1,4 +1,4 @@
-//! Where records come from: what the way from a hook to the file asks of a source, and tells it.
+//! Where records come from: what transport asks of a source, and tells it.
 //!
 //! A source observes one runtime, library or interface (HSA, HIP, roctx, ...). It pushes records from its hooks. All that the writer must
 //! know beyond the records it asks here: what a function is called, what its arguments mean, what is known of a kernel. Every function has

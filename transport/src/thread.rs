@@ -1,4 +1,4 @@
-//! This thread's way into the recorder: its ring, its tid, the ranges it opened while recording was paused.
+//! What a thread needs to record: its ring, its tid, the ranges it opened while recording was paused.
 //!
 //! Nothing here may panic or allocate on the usual path: a thread-local borrow, a copy into the ring, done.
 

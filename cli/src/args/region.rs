@@ -18,11 +18,12 @@ use super::value;
 /// What `--start` and the like mean, for the help of a verb.
 pub(crate) const REGION_HELP: &str = "\
 Region:
-  --start, --end     as rpd trim has them: 2s or 1500 (ns) on the trace's clock, +2s from the first call, -500ms
-                     before the last one's end, 25%, marker:NAME, kernel:REGEX
-  A call is in it that starts in that time, and an operation with the call that caused it.
-  --in MARKER        what its process does while a marker of this text is open; MARKER:2 is the second one;
-                     or FROM..TO with times as --start has them: 25%..75%, +2s.., marker:a..marker:b
+  --start, --end     as rpd trim has them: 2s or 1500 (ns) on the trace's clock, +2s from the first
+                     call, -500ms before the last one's end, 25%, marker:NAME, kernel:REGEX
+  A call belongs to the part if it starts in that time. An operation belongs to it if its call does.
+  --in MARKER        what its process does while a marker of this text is open; MARKER:2 is the
+                     second one; or FROM..TO with times as --start has them: 25%..75%, +2s..,
+                     marker:a..marker:b
   --gpu, --queue, --stream, --kernel
                      operations of these, the calls that caused them, and markers
   --session N        what the session with this number in rpd info recorded

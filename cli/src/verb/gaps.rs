@@ -38,9 +38,9 @@ use crate::output::width::shorten_apart;
 #[command(after_help = format!("\
 Columns:
   span     from the first start of the GPU's operations to their last end
-  busy     time in which at least one ran; span without it is idle
+  busy     time in which at least one ran; span minus busy is idle
   idle     time in which none ran: in all gaps, or in those of the row
-  gaps     how many; for a cause: those that it is the largest part of
+  gaps     number of gaps; for a cause: gaps of which it is the largest part
   longest  the longest of them
   %        share of the idle time; in the GPUs' rows, share of the span
   busy over time

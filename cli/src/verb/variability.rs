@@ -36,7 +36,7 @@ Columns:
            there is to be won at most if each were as fast as the fastest
   %        share of varying in the total time of all kernels
   outliers calls at least --outlier standard deviations from the average
-  spread   how many took so long, from min to max in steps of one factor
+  spread   histogram of durations from min to max; each step is longer by the same factor
   kernel   its name; below it the operations in front of it, the earliest first
 
 {REGION_HELP}

@@ -146,7 +146,7 @@ impl<'p> Layout<'p> {
                         _ => Form::Copy,
                     };
                     let by_pointer = matches!(form, Form::PointerCall { .. } | Form::PointerJump { .. });
-                    layout.wants.far |= by_pointer || matches!(form, Form::Call { .. });
+                    layout.wants.addresses |= by_pointer || matches!(form, Form::Call { .. });
                     layout.wants.own_addresses |= by_pointer || matches!(form, Form::OwnAddress { .. });
                     layout.wants.scc |=
                         matches!(form, Form::OwnAddress { keeps_scc: true, .. } | Form::PointerJump { .. });
@@ -212,7 +212,7 @@ impl<'p> Layout<'p> {
                 let is_near = (-i64::from(limit)..i64::from(limit)).contains(&words);
                 if !is_near || round >= ROUNDS {
                     self.placed[at].form = Form::Branch { number, target, is_long: true };
-                    self.wants.far = true;
+                    self.wants.addresses = true;
                     self.wants.scc = true;
                     is_stable = false;
                 }

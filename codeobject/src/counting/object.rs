@@ -125,7 +125,7 @@ impl DescriptorWords {
     /// Scalar registers that hold something when a wave starts.
     pub(super) fn initial_scalars(&self) -> u32 {
         let rsrc2 = self.word(RSRC2);
-        // User registers, then the work-group's ids and information, then the offset of the wave's scratch.
+        // User registers, then the workgroup's ids and information, then the offset of the wave's scratch.
         (rsrc2 >> 1 & 0x1f) + (rsrc2 >> 7 & 0xf).count_ones() + (rsrc2 & 1)
     }
 

@@ -18,7 +18,7 @@ pub(super) struct Wants {
     /// It works out addresses of its own.
     pub(super) own_addresses: bool,
     /// It calls known functions, or has branches in their long form.
-    pub(super) far: bool,
+    pub(super) addresses: bool,
     /// SCC has to be kept.
     pub(super) scc: bool,
 }
@@ -34,14 +34,14 @@ pub(super) struct Sequences {
     base: u32,
     /// Where EXEC is kept, the number 1, or a time: any use outside of the sequences of a block is free to change it, but where it is 1.
     work: u32,
-    /// The number 1 of the scalar way; EXEC while a time is in `work`.
+    /// The number 1 of the scalar variant; EXEC while a time is in `work`.
     second: u32,
     /// The block that a wave is in, by the offset of its sum of exits.
     current: u32,
     /// Address of the original.
     load: u32,
     /// A pair for addresses.
-    far: u32,
+    address: u32,
     scc: u32,
     /// One past the highest.
     pub(super) scalars: u32,
@@ -78,7 +78,7 @@ impl Sequences {
         let load = pair(wants.own_addresses);
         // Between blocks nothing is in the register for EXEC or a time.
         let has_free_work = is_timed || !is_scalar;
-        let far = if has_free_work { work } else { pair(wants.far) };
+        let address = if has_free_work { work } else { pair(wants.addresses) };
         let mut single = |is_wanted: bool| {
             let register = next;
             next += u32::from(is_wanted);
@@ -112,7 +112,7 @@ impl Sequences {
             second,
             current,
             load,
-            far,
+            address,
             scc,
             scalars: next,
             vector,
@@ -238,8 +238,8 @@ impl Sequences {
 
     /// A call of the new code at `target`, with the return address into `pair`. SCC is not kept: no call keeps it.
     pub(super) fn call(&self, code: &mut Assembler, pair: u32, target: u64) {
-        code.address(self.far, target);
-        code.sop1(op::S_SWAPPC_B64, pair, self.far);
+        code.address(self.address, target);
+        code.sop1(op::S_SWAPPC_B64, pair, self.address);
     }
 
     /// Behind a call by a pointer: on to the counting copy of the function that the pair `pointer` names, which is one of `functions`, or to
@@ -251,10 +251,10 @@ impl Sequences {
         functions: &[(u32, usize)],
         address: &dyn Fn(usize) -> u64,
     ) {
-        code.sop2(op::S_SUB_U32, self.far, pointer, self.load);
-        code.sop2(op::S_SUBB_U32, self.far + 1, pointer + 1, self.load + 1);
+        code.sop2(op::S_SUB_U32, self.address, pointer, self.load);
+        code.sop2(op::S_SUBB_U32, self.address + 1, pointer + 1, self.load + 1);
         let mut misses = Vec::new();
-        code.sopc(op::S_CMP_LG_U32, self.far + 1, ZERO);
+        code.sopc(op::S_CMP_LG_U32, self.address + 1, ZERO);
         misses.push(code.words.len());
         code.sopp(op::S_CBRANCH_SCC1, 0);
         self.halve(code, functions, address, &mut misses);
@@ -262,11 +262,11 @@ impl Sequences {
         for miss in misses {
             code.words[miss] |= (code.words.len() - miss - 1) as u32 & 0xffff;
         }
-        code.mov_b64(self.far, pointer);
-        code.sop1(op::S_SETPC_B64, 0, self.far);
+        code.mov_b64(self.address, pointer);
+        code.sop1(op::S_SETPC_B64, 0, self.address);
     }
 
-    /// Looks for the original address in `far`, half of the functions at a time; adds to `misses` branches that are taken where it is not
+    /// Looks for the original address in `address`, half of the functions at a time; adds to `misses` branches that are taken where it is not
     /// found.
     fn halve(
         &self,
@@ -278,15 +278,15 @@ impl Sequences {
         match functions {
             [] => {}
             [(original, function)] => {
-                code.sopc_literal(op::S_CMP_LG_U32, self.far, *original);
+                code.sopc_literal(op::S_CMP_LG_U32, self.address, *original);
                 misses.push(code.words.len());
                 code.sopp(op::S_CBRANCH_SCC1, 0);
-                code.address(self.far, address(*function));
-                code.sop1(op::S_SETPC_B64, 0, self.far);
+                code.address(self.address, address(*function));
+                code.sop1(op::S_SETPC_B64, 0, self.address);
             }
             _ => {
                 let (lower, upper) = functions.split_at(functions.len() / 2);
-                code.sopc_literal(op::S_CMP_GE_U32, self.far, upper[0].0);
+                code.sopc_literal(op::S_CMP_GE_U32, self.address, upper[0].0);
                 let branch = code.words.len();
                 code.sopp(op::S_CBRANCH_SCC1, 0);
                 self.halve(code, lower, address, misses);
@@ -299,9 +299,9 @@ impl Sequences {
     /// A jump over any distance.
     pub(super) fn jump(&self, code: &mut Assembler, target: u64) {
         self.keep_scc(code);
-        code.address(self.far, target);
+        code.address(self.address, target);
         self.restore_scc(code);
-        code.sop1(op::S_SETPC_B64, 0, self.far);
+        code.sop1(op::S_SETPC_B64, 0, self.address);
     }
 
     fn keep_scc(&self, code: &mut Assembler) {

@@ -74,7 +74,7 @@ impl Outliers {
         if end - start <= DAY {
             return Ok(false);
         }
-        self.are_far(trace, (start, end))
+        self.are_outliers(trace, (start, end))
     }
 
     /// Whether a row with these sound times, however long, begins or ends far from nearly all others: a span that has it in would be
@@ -82,15 +82,15 @@ impl Outliers {
     ///
     /// # Errors
     /// When a table cannot be read.
-    pub fn is_far(&mut self, trace: &Connection, times: (i64, i64)) -> rusqlite::Result<bool> {
+    pub fn is_outlier(&mut self, trace: &Connection, times: (i64, i64)) -> rusqlite::Result<bool> {
         // Counting the rows of each day takes longer, and nearly always in vain.
         if self.days.is_none() && !spans_days(trace)? {
             self.days = Some(BTreeSet::new());
         }
-        self.are_far(trace, times)
+        self.are_outliers(trace, times)
     }
 
-    fn are_far(&mut self, trace: &Connection, (start, end): (i64, i64)) -> rusqlite::Result<bool> {
+    fn are_outliers(&mut self, trace: &Connection, (start, end): (i64, i64)) -> rusqlite::Result<bool> {
         let days = match &mut self.days {
             Some(days) => days,
             none => {

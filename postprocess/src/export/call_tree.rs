@@ -261,7 +261,7 @@ impl Scan<'_> {
                 self.exported.impossible += 1;
                 continue;
             };
-            if outliers.is_far(self.trace, times)? {
+            if outliers.is_outlier(self.trace, times)? {
                 self.exported.impossible += 1;
                 continue;
             }

@@ -398,7 +398,7 @@ impl Records<'_> {
                 self.exported.impossible += 1;
                 continue;
             };
-            if outliers.is_far(trace, times)? {
+            if outliers.is_outlier(trace, times)? {
                 self.exported.impossible += 1;
                 continue;
             }

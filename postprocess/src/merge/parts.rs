@@ -1,4 +1,4 @@
-//! Parts of one recording (RPDT_ROTATE): what several of them have of one process is there once in the merged trace.
+//! Parts of one recording (RPDT_ROTATE): rows of one process that several parts repeat are in the merged trace once.
 //!
 //! Each part has all that its rows refer to, so that it is a trace by itself. Kernels, code objects and the like have the local ids in all
 //! parts that they have in the first.

@@ -87,11 +87,11 @@ pub(super) fn each_op(
         |id| selected.has_op(id),
         order,
         |op| {
-            let is_far = outliers.is_far(trace, (op.start, op.end))?;
-            if !is_far {
+            let is_outlier = outliers.is_outlier(trace, (op.start, op.end))?;
+            if !is_outlier {
                 visit(op)?;
             }
-            Ok(!is_far)
+            Ok(!is_outlier)
         },
     )
 }

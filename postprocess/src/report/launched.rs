@@ -166,7 +166,7 @@ impl<'threads> Launched<'threads> {
                 };
                 // Beside its call it is where the marker is, wherever that is.
                 let is_near = op.start.abs_diff(start) < HALF_A_DAY && op.end.abs_diff(start) < HALF_A_DAY;
-                if !is_near && outliers.is_far(trace, (op.start, op.end))? {
+                if !is_near && outliers.is_outlier(trace, (op.start, op.end))? {
                     return Ok(false);
                 }
                 each(&op, LaunchingCall { thread: threads.all[thread as usize].0, start })?;

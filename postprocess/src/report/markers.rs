@@ -311,7 +311,7 @@ impl Grown {
                 impossible += 1;
                 continue;
             };
-            if outliers.is_far(trace, times)? {
+            if outliers.is_outlier(trace, times)? {
                 impossible += 1;
                 continue;
             }

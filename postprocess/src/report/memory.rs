@@ -334,7 +334,7 @@ impl Memory {
                 self.unknown += 1;
                 continue;
             };
-            if outliers.is_far(trace, (start, end))? {
+            if outliers.is_outlier(trace, (start, end))? {
                 self.unknown += 1;
                 continue;
             }

@@ -413,7 +413,7 @@ fn scan(
             scanned.impossible += 1;
             continue;
         };
-        if !are_sound((start, end)) || outliers.is_far(trace, (start, end))? {
+        if !are_sound((start, end)) || outliers.is_outlier(trace, (start, end))? {
             scanned.impossible += 1;
             continue;
         }

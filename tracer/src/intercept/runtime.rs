@@ -1,4 +1,4 @@
-//! The runtime, as far as kernels are replaced by it, and code objects that it has loaded for that.
+//! The HSA runtime's functions that replacing kernels needs: loading code objects, copying memory, queues of the recorder's own.
 
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, Ordering};

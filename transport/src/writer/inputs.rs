@@ -1,4 +1,4 @@
-//! The rings of all threads, with what their records mean only one after the other: which ranges are open, and in which parts of those
+//! The rings of all threads, and the state that the writer carries from record to record: the open ranges, and in which parts of them
 //! recording was on.
 
 use std::time::{Duration, Instant};

@@ -257,7 +257,7 @@ impl Scan<'_> {
     fn times(&mut self, row: &Row<'_>, column: usize) -> Result<Option<(i64, i64)>> {
         let times = integer(row, column).zip(integer(row, column + 1));
         let Some(times) = times.filter(|times| are_sound(*times)) else { return Ok(None) };
-        if self.outliers.is_far(self.trace, times)? {
+        if self.outliers.is_outlier(self.trace, times)? {
             return Ok(None);
         }
         self.first_ns = self.first_ns.min(times.0);

@@ -78,7 +78,7 @@ impl Source<'_> {
                 impossible += u64::from(is_asked);
                 continue;
             };
-            if !are_sound((start, end)) || outliers.is_far(self.trace, (start, end))? {
+            if !are_sound((start, end)) || outliers.is_outlier(self.trace, (start, end))? {
                 impossible += u64::from(is_asked);
                 continue;
             }

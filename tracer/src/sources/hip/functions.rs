@@ -1,5 +1,5 @@
-//! Numbers in records: that of this source, and those of the names that operations without a call get. Other numbers are places in the
-//! description.
+//! Numbers in records: this source's number, and the function numbers of a kernel and a command without a call. Any other function number
+//! is an index into the description.
 
 /// The source's number.
 pub(super) const SOURCE: u8 = 2;

@@ -1,4 +1,4 @@
-//! Numbers in records: that of this source, and those of the names that operations without a call get.
+//! Numbers in records: this source's number, and the function numbers of operations without a call.
 
 /// The source's number.
 pub(super) const SOURCE: u8 = 1;

@@ -1,5 +1,5 @@
-//! When the runtime shuts down, if nobody says so: it calls OnUnload only for tools that it started itself (the tool table). With a
-//! registered table the calls of hsa_init and hsa_shut_down are counted, as the runtime counts them.
+//! Notices the runtime's shutdown. ROCr calls OnUnload only for tools that it started (the tool table). With a registered table, this
+//! module counts calls of hsa_init and hsa_shut_down, as ROCr does.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 

@@ -1,4 +1,4 @@
-//! Whether a trace is one that this process may add to, where it was told to add to its own run's alone (RPDT_APPEND=0).
+//! With RPDT_APPEND=0, a process may add only to a trace of its own run or job. The check when its session begins is here.
 
 use rpd_schema::{Appender, Error, ErrorKind, SessionInfo, session_fact};
 use rpd_settings::job;

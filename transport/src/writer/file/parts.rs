@@ -1,4 +1,4 @@
-//! A recording in parts (RPDT_ROTATE): which file is the present part, when it is over, and the way into the next.
+//! A recording in parts (RPDT_ROTATE): which file is the present part, when it is over, and how the recorder goes on in the next.
 //!
 //! Every process that records into the parts decides by the same rule, so that they meet in the last one. A process looks before it
 //! writes what it has. If the part is over it takes a session in the next, and when that is in the file it ends the session of this one: it

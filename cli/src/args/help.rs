@@ -1,0 +1,102 @@
+//! Help that fits the terminal. clap breaks a long line of a table at the left margin; here it goes on below the text that it belongs to.
+
+use clap::Command;
+
+/// Columns that help has at most.
+pub(crate) const WIDTH: usize = 100;
+
+/// The command, and those below it, with tables of `width` columns.
+pub(crate) fn fitted(command: Command, width: usize) -> Command {
+    let help = command.get_after_help().map(|help| fit(&help.to_string(), width));
+    let command = match help {
+        Some(help) => command.after_help(help),
+        None => command,
+    };
+    command.mut_subcommands(|below| fitted(below, width))
+}
+
+/// The text with its lines broken so that `width` columns are enough. Lines of an example stay whole: they are there to be copied.
+fn fit(text: &str, width: usize) -> String {
+    let mut pieces: Vec<Vec<&str>> = Vec::new();
+    let mut is_example = false;
+    for line in text.lines() {
+        is_example = line.starts_with("Example") || is_example && !line.trim().is_empty();
+        match pieces.last_mut() {
+            Some(piece) if !is_example && continues(piece[0], line) => piece.push(line),
+            _ => pieces.push(vec![line]),
+        }
+    }
+    let mut fitted = String::new();
+    let mut is_example = false;
+    for piece in pieces {
+        is_example = piece[0].starts_with("Example") || is_example && !piece[0].trim().is_empty();
+        if is_example || piece.iter().all(|line| line.chars().count() <= width) {
+            piece.iter().for_each(|line| fitted.extend([line, "\n"]));
+        } else {
+            wrap(&piece, width, &mut fitted);
+        }
+    }
+    fitted.truncate(fitted.trim_end().len());
+    fitted
+}
+
+fn indent(line: &str) -> usize {
+    line.chars().take_while(|c| *c == ' ').count()
+}
+
+/// Where the text of a line begins: behind the name in front of it, if there is one.
+fn text_at(line: &str) -> usize {
+    let chars: Vec<char> = line.trim_end().chars().collect();
+    let gap = (indent(line)..chars.len()).rev().find(|at| *at > 1 && chars[at - 2..*at] == [' ', ' ']);
+    gap.unwrap_or(indent(line))
+}
+
+/// Whether `line` goes on with the text of `first`.
+fn continues(first: &str, line: &str) -> bool {
+    // Lines of a list stand below each other.
+    let is_list = text_at(first) == 2;
+    let is_text = |line: &str| !line.trim().is_empty() && !line.trim_end().ends_with(':');
+    is_text(first)
+        && is_text(line)
+        && !is_list
+        && indent(line) == text_at(first)
+        && text_at(line) == indent(line)
+}
+
+fn wrap(piece: &[&str], width: usize, into: &mut String) {
+    let at = text_at(piece[0]);
+    let (mut line, text): (String, String) =
+        (piece[0].chars().take(at).collect(), piece[0].chars().skip(at).collect());
+    let mut is_begin = true;
+    for word in text.split(' ').chain(piece[1..].iter().flat_map(|line| line.split(' '))) {
+        if word.is_empty() {
+            continue;
+        }
+        if !is_begin && line.chars().count() + 1 + word.chars().count() > width {
+            into.extend([line.as_str(), "\n"]);
+            line = " ".repeat(at);
+            is_begin = true;
+        }
+        if !is_begin {
+            line.push(' ');
+        }
+        line.push_str(word);
+        is_begin = false;
+    }
+    into.extend([line.as_str(), "\n"]);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_goes_on_below_its_texts() {
+        let help = "Columns:\n  busy     time in which at least one\n  cause    launch  inside calls that launch\n                   kernels\n           sync    \
+                    inside\n\nA sentence of some words,\nand the next line.\n\nExample:\n  rpd gaps a-trace-with-a-long-name.rpd";
+        let narrow = "Columns:\n  busy     time in which at\n           least one\n  cause    launch  inside calls\n                   that launch\n                   \
+                      kernels\n           sync    inside\n\nA sentence of some words,\nand the next line.\n\nExample:\n  rpd gaps a-trace-with-a-long-name.rpd";
+        assert_eq!(fit(help, 31), narrow);
+        assert_eq!(fit(help, 100), help);
+    }
+}
