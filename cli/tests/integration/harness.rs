@@ -91,9 +91,10 @@ impl Dir {
         name.to_string()
     }
 
-    /// The directory that Python imports `rpd` from, with the command that is tested in the package.
+    /// The directory that Python imports `rpd` from: as it is installed, with the command that is tested.
     pub(crate) fn python(&self) -> String {
-        let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../python/rpd");
+        let repository = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        let sources = repository.join("python/rpd");
         let package = self.path("python/rpd");
         if fs::create_dir_all(package.join("native/bin")).is_ok() && !package.join("__init__.py").exists() {
             for file in fs::read_dir(sources).unwrap().map(|entry| entry.unwrap().path()) {
@@ -102,6 +103,7 @@ impl Dir {
                 }
             }
             std::os::unix::fs::symlink(RPD, package.join("native/bin/rpd")).unwrap();
+            std::os::unix::fs::symlink(repository.join("sql"), package.join("sql")).unwrap();
         }
         self.path("python").display().to_string()
     }
