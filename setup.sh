@@ -13,12 +13,12 @@ has_rocm() {
     { [ -x "$rocm_path/bin/hipcc" ] || command -v hipcc >/dev/null; } && [ -e "$rocm_path/lib/libamdhip64.so" ]
 }
 has_rocm || packages="libhsa-runtime64-1 libamdhip64-5 libhsa-runtime-dev libamdhip64-dev hipcc rocm-device-libs rocminfo $llvm $packages"
-# Two libraries of kernels; what installs and packs Python's packages; pgrep and kill; what makes file systems with quotas and without shared
+# Libraries of kernels; what installs and packs Python's packages; pgrep and kill; what makes file systems with quotas and without shared
 # mappings; a browser, what drives it, and what runs modules of a page without one; what renders manual pages, and shells that complete verbs.
 if [ "${1:-}" = tests ]; then
     shift
     tests=yes
-    packages="$packages $llvm librocprim-dev librocrand-dev python3-pip python3-setuptools python3-wheel
+    packages="$packages $llvm librocprim-dev librocrand-dev librocsparse-dev python3-pip python3-setuptools python3-wheel
 procps e2fsprogs btrfs-progs quota bindfs chromium chromium-driver nodejs groff-base zsh fish $*"
 fi
 

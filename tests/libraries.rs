@@ -448,7 +448,6 @@ fn transforms_have_their_plan() {
 }
 
 #[test]
-#[ignore = "make matrix: needs librocsparse-dev"]
 fn products_of_sparse_matrices_have_their_kernels() {
     let dir = Dir::new();
     let (_, all) = with_library_calls(&dir, "sparse", "rocsparse", 1);

@@ -15,29 +15,24 @@ pub(crate) fn fitted(command: Command, width: usize) -> Command {
     command.mut_subcommands(|below| fitted(below, width))
 }
 
-/// The text with its lines broken so that `width` columns are enough. Lines of an example stay whole: they are there to be copied.
+/// The text with its lines broken so that `width` columns are enough. Lines of an example stay as they are.
 fn fit(text: &str, width: usize) -> String {
-    let mut pieces: Vec<Vec<&str>> = Vec::new();
+    let mut fitted = Vec::new();
     let mut is_example = false;
-    for line in text.lines() {
-        is_example = line.starts_with("Example") || is_example && !line.trim().is_empty();
-        match pieces.last_mut() {
-            Some(piece) if !is_example && continues(piece[0], line) => piece.push(line),
-            _ => pieces.push(vec![line]),
+    let mut lines = text.lines().peekable();
+    while let Some(first) = lines.next() {
+        is_example = first.starts_with("Example") || is_example && !first.trim().is_empty();
+        let mut piece = vec![first];
+        while let Some(line) = lines.next_if(|line| !is_example && continues(first, line)) {
+            piece.push(line);
         }
-    }
-    let mut fitted = String::new();
-    let mut is_example = false;
-    for piece in pieces {
-        is_example = piece[0].starts_with("Example") || is_example && !piece[0].trim().is_empty();
         if is_example || piece.iter().all(|line| line.chars().count() <= width) {
-            piece.iter().for_each(|line| fitted.extend([line, "\n"]));
+            fitted.extend(piece.into_iter().map(String::from));
         } else {
             wrap(&piece, width, &mut fitted);
         }
     }
-    fitted.truncate(fitted.trim_end().len());
-    fitted
+    fitted.join("\n")
 }
 
 fn indent(line: &str) -> usize {
@@ -63,27 +58,22 @@ fn continues(first: &str, line: &str) -> bool {
         && text_at(line) == indent(line)
 }
 
-fn wrap(piece: &[&str], width: usize, into: &mut String) {
+/// Adds the lines of a piece that is too wide, with the text of all below where that of the first begins.
+fn wrap(piece: &[&str], width: usize, fitted: &mut Vec<String>) {
     let at = text_at(piece[0]);
-    let (mut line, text): (String, String) =
-        (piece[0].chars().take(at).collect(), piece[0].chars().skip(at).collect());
-    let mut is_begin = true;
-    for word in text.split(' ').chain(piece[1..].iter().flat_map(|line| line.split(' '))) {
-        if word.is_empty() {
-            continue;
-        }
-        if !is_begin && line.chars().count() + 1 + word.chars().count() > width {
-            into.extend([line.as_str(), "\n"]);
-            line = " ".repeat(at);
-            is_begin = true;
-        }
-        if !is_begin {
+    let mut line: String = piece[0].chars().take(at).collect();
+    let text = &piece[0][line.len()..];
+    let mut is_begun = false;
+    for word in text.split_whitespace().chain(piece[1..].iter().flat_map(|line| line.split_whitespace())) {
+        if is_begun && line.chars().count() + 1 + word.chars().count() > width {
+            fitted.push(std::mem::replace(&mut line, " ".repeat(at)));
+        } else if is_begun {
             line.push(' ');
         }
         line.push_str(word);
-        is_begin = false;
+        is_begun = true;
     }
-    into.extend([line.as_str(), "\n"]);
+    fitted.push(line);
 }
 
 #[cfg(test)]

@@ -48,7 +48,8 @@ Example:
   rpd dataset jobs --append rank3.rpd
   rpd dataset check jobs
   rpd dataset extract jobs --rank 3 -o rank3.rpd
-  duckdb -c \"select node, rank, count(*) from read_parquet('jobs/op/**/*.parquet', hive_partitioning=true) group by all\""
+  duckdb -c \"select node, rank, count(*)
+    from read_parquet('jobs/op/**/*.parquet', hive_partitioning=true) group by all\""
 )]
 pub(crate) struct Dataset {
     #[command(subcommand)]

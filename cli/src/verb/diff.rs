@@ -64,7 +64,7 @@ there were too few values to tell (in every group, or in one whose values change
 Example:
   rpd diff before.rpd after.rpd
   rpd diff --a a1.rpd a2.rpd a3.rpd --b b1.rpd b2.rpd b3.rpd --min-samples 3 --all
-  rpd diff before.rpd after.rpd --iter 'train step' --skip 3 --fail-if 'kernel:gemm +5%' --fail-if 'total:^wall +3%'
+  rpd diff before.rpd after.rpd --iter 'train step' --skip 3 --fail-if 'kernel:gemm +5%'
   rpd diff before.rpd after.rpd --markdown > comment.md"))]
 pub(crate) struct Diff {
     /// The traces: A, which is before, and B, which is after

@@ -92,8 +92,13 @@ impl Import {
             ));
         }
         for (left_out, one, many, why) in [
-            (imported.impossible, "range", "ranges", "they, or others of their graph, end before they start"),
-            (imported.unknown, "event", "events", "they are not as tinygrad writes them"),
+            (
+                imported.impossible,
+                "range",
+                "ranges",
+                "a range that ends before it starts is left out with its graph",
+            ),
+            (imported.unknown, "event", "events", "tinygrad writes no such events"),
         ] {
             if left_out > 0 {
                 note(format_args!("{} left out: {why}", counted(left_out, one, many)));

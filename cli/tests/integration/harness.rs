@@ -96,7 +96,8 @@ impl Dir {
         let repository = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
         let sources = repository.join("python/rpd");
         let package = self.path("python/rpd");
-        if fs::create_dir_all(package.join("native/bin")).is_ok() && !package.join("__init__.py").exists() {
+        if !package.exists() {
+            fs::create_dir_all(package.join("native/bin")).unwrap();
             for file in fs::read_dir(sources).unwrap().map(|entry| entry.unwrap().path()) {
                 if file.is_file() {
                     fs::copy(&file, package.join(file.file_name().unwrap())).unwrap();

@@ -127,8 +127,8 @@ fn devices_have_their_clocks_numbers_and_queues() {
     assert_eq!(said, expected);
     for words in [
         "no times of 2 launches on HIP: they are calls without an operation; rpd record -- COMMAND has them",
-        "1 range left out: they, or others of their graph, end before they start",
-        "2 events left out: they are not as tinygrad writes them",
+        "1 range left out: a range that ends before it starts is left out with its graph",
+        "2 events left out: tinygrad writes no such events",
     ] {
         assert!(imported.stderr.contains(words), "{imported}");
     }
@@ -254,7 +254,7 @@ fn odd_values_of_events_are_left_out_or_kept() {
         let dir = profile_of(&format!("[{event}, Point('AMD', 'free', 7, {{}}, us(800))]"));
         let imported = dir.run(&["import", "tinygrad", "profile.pkl"]);
         assert!(
-            imported.expect(0).stderr.contains("1 event left out: they are not as"),
+            imported.expect(0).stderr.contains("1 event left out: tinygrad writes no such"),
             "{event}: {imported}"
         );
         assert_eq!(texts(&dir, "SELECT apiName FROM api"), ["free"], "{event}");

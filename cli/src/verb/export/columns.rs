@@ -29,7 +29,7 @@ is null; those of kernels, copies, apis and markers have their types always. Tex
 
 Example:
   rpd export arrow trace.rpd kernels -o kernels.arrow
-  rpd export arrow trace.rpd 'select * from top' | python3 read.py   # pyarrow.ipc.open_stream(sys.stdin.buffer)"))]
+  rpd export arrow trace.rpd 'select * from top' | python3 read.py   # pyarrow.ipc.open_stream"))]
 pub(super) struct Arrow {
     #[command(flatten)]
     asked: Asked,
