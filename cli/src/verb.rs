@@ -231,7 +231,7 @@ mod tests {
         for width in [60, 80, help::WIDTH] {
             for ((verb, plain), (_, fitted)) in of(command()).zip(of(help::fitted(command(), width))) {
                 assert!(plain.split_whitespace().eq(fitted.split_whitespace()), "{verb}: {fitted}");
-                // Examples are not broken: they fit where there is room.
+                // Examples are not broken; the largest width has room for them.
                 let whole = if width == help::WIDTH { None } else { fitted.rfind("Example") };
                 let text = &fitted[..whole.unwrap_or(fitted.len())];
                 for line in text.lines().filter(|line| line.split_whitespace().count() > 3) {

@@ -1,11 +1,12 @@
-//! Help that fits the terminal. clap breaks a long line of a table at the left margin; here it goes on below the text that it belongs to.
+//! Help that fits the terminal. clap breaks a long line of a table and puts the rest at the left margin; this module puts the rest below
+//! the text that it belongs to.
 
 use clap::Command;
 
 /// Columns that help has at most.
 pub(crate) const WIDTH: usize = 100;
 
-/// The command, and those below it, with tables of `width` columns.
+/// The command and those below it, with the text behind their options broken at `width` columns.
 pub(crate) fn fitted(command: Command, width: usize) -> Command {
     let help = command.get_after_help().map(|help| fit(&help.to_string(), width));
     let command = match help {
@@ -58,7 +59,7 @@ fn continues(first: &str, line: &str) -> bool {
         && text_at(line) == indent(line)
 }
 
-/// Adds the lines of a piece that is too wide, with the text of all below where that of the first begins.
+/// Adds a piece that is too wide, broken: each further line begins below the text of the first.
 fn wrap(piece: &[&str], width: usize, fitted: &mut Vec<String>) {
     let at = text_at(piece[0]);
     let mut line: String = piece[0].chars().take(at).collect();

@@ -73,7 +73,7 @@ impl Table {
         Table { header: header.collect(), rows: Vec::new(), spare: Vec::new(), folded: 0 }
     }
 
-    /// Lets a narrow terminal do without those of these columns that the table has, the first one first. The last column is none of them.
+    /// Names columns that a narrow terminal does without, the first one first; not the last column. A name that the table lacks changes nothing.
     pub(crate) fn sparing(mut self, columns: &[&'static str]) -> Table {
         self.spare = columns.to_vec();
         self
