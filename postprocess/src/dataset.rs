@@ -55,7 +55,7 @@ use files::Files;
 use manifest::{Manifest, Manifests};
 use place::{Place, TEMPORARY, encoded, shown};
 use rows::Copy;
-use source::{RankPart, Source, identities, ranks_of_job};
+use source::{RankPart, TraceSource, identities, ranks_of_job};
 use table::{API, MONITOR, OP, TABLES};
 
 /// How traces are added.
@@ -91,7 +91,7 @@ pub enum Outcome {
 
 /// One rank of a trace that was to be added.
 #[derive(Debug, Serialize)]
-pub struct Added {
+pub struct AddedRank {
     /// What became of it.
     pub outcome: Outcome,
     /// What the dataset has of it.
@@ -108,13 +108,13 @@ pub fn add(
     traces: &[PathBuf],
     options: &AddOptions,
     notes: &SharedNotes,
-) -> Result<Vec<Added>> {
+) -> Result<Vec<AddedRank>> {
     let _held = notes.hold_signals().context("cannot hold signals back")?;
     let mut added = Vec::new();
     let mut all = || -> Result<()> {
         let place = Place::prepare(directory, options.append, options.slice_ns)?;
         for trace in traces {
-            let source = Source::open(trace, notes)?;
+            let source = TraceSource::open(trace, notes)?;
             for rank in source.ranks(&place, options, notes)? {
                 added.push(add_rank(&place, &source, &rank, options, notes)?);
             }
@@ -158,11 +158,11 @@ fn partition(job: &str, node: &str, rank: i64) -> PathBuf {
 
 fn add_rank(
     place: &Place,
-    source: &Source,
+    source: &TraceSource,
     rank: &RankPart,
     options: &AddOptions,
     notes: &SharedNotes,
-) -> Result<Added> {
+) -> Result<AddedRank> {
     let partition = partition(&rank.job, &rank.node, rank.rank);
     let folder = manifest::folder(place, &partition);
     let mut found = Manifest {
@@ -199,7 +199,7 @@ fn add_rank(
             .all(|file| fs::metadata(file.at(place)).is_ok_and(|there| there.len() == file.bytes));
         if is_less || is_equal && is_whole && !options.force {
             let outcome = if is_less { Outcome::Shorter } else { Outcome::Left };
-            return Ok(Added { outcome, manifest: known.clone() });
+            return Ok(AddedRank { outcome, manifest: known.clone() });
         }
         part = i64::from_str_radix(&known.part, 16).unwrap_or(part);
     }
@@ -225,7 +225,7 @@ fn add_rank(
     place::write(&found.path(place), &found)?;
     remove_others(place, &partition, &found)?;
     let outcome = if known.is_some() { Outcome::Replaced } else { Outcome::Added };
-    Ok(Added { outcome, manifest: found })
+    Ok(AddedRank { outcome, manifest: found })
 }
 
 /// Removes files of a part that its manifest does not name: those of an earlier, shorter recording, and what somebody left who was killed.
@@ -274,7 +274,7 @@ fn place_of(manifest: &Manifest) -> String {
     format!("{}{}rank {}", named("job", &manifest.job), named("node", &manifest.node), manifest.rank)
 }
 
-impl Added {
+impl AddedRank {
     /// What became of it, for people.
     #[must_use]
     pub fn in_words(&self) -> String {

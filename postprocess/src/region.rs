@@ -11,17 +11,19 @@
 mod intervals;
 mod selected;
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use regex::Regex;
 use rpd_schema::{Processes, Version};
 use rusqlite::Connection;
 
 use crate::moment::{TimeRange, matching_texts, named};
 use crate::text::escape;
+use crate::trace::layout::Layout;
+use crate::trace::strides::Strides;
 use crate::trim::window::Window;
 use intervals::MarkerRanges;
 pub use selected::Selected;
-use selected::{CallChoice, OpChoice, Strides};
+use selected::{CallChoice, OpChoice};
 
 /// A part of a trace, as it was named. What was not named leaves nothing out.
 #[derive(Debug, Clone, Default)]
@@ -97,7 +99,13 @@ impl Region {
             Some(name) => Some(MarkerRanges::of(trace, &processes, &named(trace, version, name)?)?),
             None => None,
         };
-        let strides = if self.nodes.is_empty() { None } else { Some(Strides::of(trace)?) };
+        let strides = match self.nodes.is_empty() {
+            true => None,
+            false => Some(
+                Strides::of(trace, &Layout::of(trace)?)?
+                    .context("the trace has no nodes: rpd merge makes such of traces of several hosts")?,
+            ),
+        };
         let calls = CallChoice {
             window,
             pids: &self.pids,

@@ -11,6 +11,7 @@ pub(crate) mod marker;
 pub mod op_kind;
 pub mod replaced;
 pub mod span;
+pub(crate) mod strides;
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;

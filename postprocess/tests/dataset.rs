@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 
-use rpd_postprocess::dataset::check::{Checked, FindingKind, check};
-use rpd_postprocess::dataset::contents::Contents;
+use rpd_postprocess::dataset::check::{Checked, DatasetFindingKind, check};
+use rpd_postprocess::dataset::contents::DatasetContents;
 use rpd_postprocess::dataset::restore::Restored;
 use rpd_postprocess::dataset::{AddOptions, add};
 use rpd_postprocess::notes::{Notes, SharedNotes};
@@ -101,7 +101,7 @@ impl Dataset {
     }
 
     /// The only finding, and its kind.
-    fn finding(&self) -> (FindingKind, String) {
+    fn finding(&self) -> (DatasetFindingKind, String) {
         let findings = self.checked().findings;
         assert_eq!(findings.len(), 1, "{findings:?}");
         (findings[0].kind, findings[0].in_words())
@@ -109,7 +109,7 @@ impl Dataset {
 
     /// The first rank as the trace `out.rpd`.
     fn restore(&self) -> Result<Restored, String> {
-        let contents = Contents::open(&self.path()).unwrap();
+        let contents = DatasetContents::open(&self.path()).unwrap();
         let restored = contents.restore(&contents.ranks[0], None, &self.out(), &silent());
         restored.map_err(|error| format!("{error:#}"))
     }
@@ -137,8 +137,8 @@ fn what_no_clock_adds_to_times_is_refused() {
         let said = if is_found {
             let findings = dataset.checked().findings;
             let said = findings[0].in_words();
-            assert_eq!(findings[0].kind, FindingKind::Damaged);
-            let contents = Contents::open(&dataset.path()).unwrap();
+            assert_eq!(findings[0].kind, DatasetFindingKind::Damaged);
+            let contents = DatasetContents::open(&dataset.path()).unwrap();
             assert_eq!((contents.ranks.len(), contents.without_ranks().contains(&said)), (0, true));
             said
         } else {
@@ -195,14 +195,14 @@ fn a_file_of_two_manifests_counts_once() {
         }
         fs::write(&copy, changed.to_string()).unwrap();
         let (kind, said) = dataset.finding();
-        assert_eq!(kind, FindingKind::Double);
+        assert_eq!(kind, DatasetFindingKind::Double);
         let copied = copy.strip_prefix(dataset.path()).unwrap().to_string_lossy().into_owned();
         assert!(said.contains(&format!("{copied}: the manifest is left out")), "{said}");
         assert!(said.contains(&format!("_manifest/job=j7/node=nn/rank=0/{name}")), "{said}");
         let checked = dataset.checked();
         assert_eq!((checked.parts, checked.files, checked.bytes), (whole.parts, whole.files, whole.bytes));
         assert_eq!(checked.rows, whole.rows);
-        let contents = Contents::open(&dataset.path()).unwrap();
+        let contents = DatasetContents::open(&dataset.path()).unwrap();
         assert_eq!((contents.ranks.len(), contents.ranks[0].rows("api"), contents.findings.len()), (1, 2, 1));
         assert_eq!(dataset.restore().unwrap().rows["rocpd_api"], 2);
         fs::remove_file(dataset.out()).unwrap();
@@ -218,8 +218,8 @@ fn numbers_of_manifests_are_no_more_than_they_can_be() {
         dataset.change(0, change);
         let findings = dataset.checked().findings;
         let said = findings[0].in_words();
-        assert!(findings[0].kind == FindingKind::Damaged && said.contains(why), "{why}: {findings:?}");
-        let found = Contents::open(&dataset.path()).unwrap().findings;
+        assert!(findings[0].kind == DatasetFindingKind::Damaged && said.contains(why), "{why}: {findings:?}");
+        let found = DatasetContents::open(&dataset.path()).unwrap().findings;
         assert_eq!(found[0].in_words(), said);
     };
     damaged(&|manifest| manifest["rank"] = json!(-1), "rank -1 is none");
@@ -251,7 +251,7 @@ fn sums_of_manifests_do_not_overflow() {
     }
     let checked = dataset.checked();
     assert_eq!((checked.rows["api"], checked.bytes), (u64::MAX, u64::MAX));
-    let contents = Contents::open(&dataset.path()).unwrap();
+    let contents = DatasetContents::open(&dataset.path()).unwrap();
     assert_eq!(contents.ranks[0].rows("api"), u64::MAX);
 }
 
@@ -261,7 +261,7 @@ fn ranks_that_are_not_there_are_counted_without_being_listed() {
     dataset.add(1, "t.rpd", &[(100, 900)], true);
     dataset.change(1, |manifest| manifest["ranks"] = json!(i64::MAX));
     let (kind, said) = dataset.finding();
-    assert_eq!(kind, FindingKind::Missing);
+    assert_eq!(kind, DatasetFindingKind::Missing);
     let expected = "of 9223372036854775807 ranks 0, 2, 3, 4, 5 and 9223372036854775801 more are not there";
     assert!(said.contains(expected), "{said}");
     dataset.change(1, |manifest| manifest["ranks"] = json!(-3));
@@ -281,14 +281,14 @@ fn a_manifest_leads_nowhere_out_of_the_dataset() {
         rows.insert("..".to_string(), of_table);
     });
     let (kind, said) = dataset.finding();
-    assert!(kind == FindingKind::Missing && said.contains("is not there"), "{said}");
+    assert!(kind == DatasetFindingKind::Missing && said.contains("is not there"), "{said}");
 }
 
 #[test]
 fn a_file_that_appears_meanwhile_is_left_with_the_usual_advice() {
     let dataset = Dataset::new();
     dataset.add(0, "t.rpd", &[(100, 900)], true);
-    let contents = Contents::open(&dataset.path()).unwrap();
+    let contents = DatasetContents::open(&dataset.path()).unwrap();
     let faster: SharedNotes = Arc::new(Faster(dataset.out()));
     let refused = contents.restore(&contents.ranks[0], None, &dataset.out(), &faster).unwrap_err();
     let expected = "out.rpd: the file exists already; name another or remove it";
@@ -311,7 +311,7 @@ fn a_pipe_in_the_place_of_a_file_is_not_waited_for() {
     let file = manifest["files"][0]["path"].as_str().unwrap().to_string();
     pipe(&dataset.path().join(&file));
     let (kind, said) = dataset.finding();
-    assert!(kind == FindingKind::Damaged && said.contains("it is no regular file"), "{said}");
+    assert!(kind == DatasetFindingKind::Damaged && said.contains("it is no regular file"), "{said}");
     assert!(dataset.restore().unwrap_err().contains("it is no regular file"));
     pipe(&dataset.manifest(0));
     let findings = dataset.checked().findings;
@@ -330,7 +330,7 @@ fn a_manifest_of_another_place_is_damaged() {
         let findings = dataset.checked().findings;
         let is_damage = |said: &str| said.contains("are not those of its place");
         assert!(findings.iter().any(|finding| is_damage(&finding.in_words())), "{key}: {findings:?}");
-        assert!(Contents::open(&dataset.path()).unwrap().ranks.is_empty(), "{key}");
+        assert!(DatasetContents::open(&dataset.path()).unwrap().ranks.is_empty(), "{key}");
     }
 }
 

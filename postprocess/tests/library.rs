@@ -103,6 +103,7 @@ static TOY: Definition = Definition {
     reads: &["rocpd_api"],
     tables: &["ext_toy"],
     views: &[],
+    changes: None,
 };
 
 impl Pass for Toy {

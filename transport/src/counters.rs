@@ -28,10 +28,10 @@ pub enum Cause {
     /// By a thread whose thread-local data of ours is gone, in a destructor of such data of the application's: a call of HIP, or a record
     /// that other such threads left no time for.
     EndingThread,
-    /// CUPTI had no room for it.
-    CuptiFull,
-    /// CUPTI could not read on in a buffer of its own: one for each such buffer, whatever else was in it.
-    CuptiUnreadable,
+    /// The GPU vendor's library that records had no room for it.
+    VendorFull,
+    /// That library could not read on in a buffer of its own: one for each such buffer, whatever else was in it.
+    VendorUnreadable,
 }
 
 impl Cause {
@@ -47,8 +47,8 @@ impl Cause {
         (Cause::Abandoned, "abandoned"),
         (Cause::FileGone, "file_gone"),
         (Cause::EndingThread, "ending_thread"),
-        (Cause::CuptiFull, "cupti_full"),
-        (Cause::CuptiUnreadable, "cupti_unreadable"),
+        (Cause::VendorFull, "cupti_full"),
+        (Cause::VendorUnreadable, "cupti_unreadable"),
     ];
 
     /// Its name in the file.

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Result, bail};
-use rpd_postprocess::dataset::contents::{Contents, Rank};
-use rpd_postprocess::dataset::utilisation::{Axis, Utilisation};
+use rpd_postprocess::dataset::contents::{DatasetContents, Rank};
+use rpd_postprocess::dataset::utilisation::{Axis, RankUtilisation};
 use rpd_postprocess::text;
 
 /// Into how many parts the time of a job is cut.
@@ -45,7 +45,7 @@ pub enum OwnClock {
 
 /// A rank.
 #[derive(Debug, Clone)]
-pub struct Track {
+pub struct RankTrack {
     /// Number of its job.
     pub job: usize,
     /// Number of its rank among the contents.
@@ -57,17 +57,17 @@ pub struct Track {
 }
 
 /// A track that has been read, and how busy its GPUs were, or why that is not known.
-pub type Found = (usize, Result<Utilisation, String>);
+pub type Found = (usize, Result<RankUtilisation, String>);
 
 /// A dataset, or one job of it.
 #[derive(Debug)]
 pub struct Overview {
     /// What the dataset has.
-    pub contents: Contents,
+    pub contents: DatasetContents,
     /// The axes.
     pub jobs: Vec<Job>,
     /// The tracks, those of a job one after the other by their ranks.
-    pub tracks: Vec<Track>,
+    pub tracks: Vec<RankTrack>,
     found: Mutex<Vec<Found>>,
     has_ended: AtomicBool,
 }
@@ -114,7 +114,7 @@ impl Overview {
     /// # Errors
     /// When there is none, it has nothing, or has no such job.
     pub fn of(directory: &Path, job: Option<&str>) -> Result<Overview> {
-        let contents = Contents::open(directory)?;
+        let contents = DatasetContents::open(directory)?;
         let shown = contents.shown();
         let names: BTreeSet<&str> = contents.ranks.iter().map(|rank| &*rank.job).collect();
         if names.is_empty() {
@@ -133,7 +133,7 @@ impl Overview {
             let ranks: Vec<&Rank> = of_job.iter().map(|(_, rank)| *rank).collect();
             let (begin_ns, span_ns, begins) = axis(&ranks);
             let number = jobs.len();
-            tracks.extend(of_job.iter().zip(begins).map(|((rank, _), (begin_ns, own_clock))| Track {
+            tracks.extend(of_job.iter().zip(begins).map(|((rank, _), (begin_ns, own_clock))| RankTrack {
                 job: number,
                 rank: *rank,
                 begin_ns,
@@ -147,7 +147,7 @@ impl Overview {
 
     /// The rank of a track.
     #[must_use]
-    pub fn rank(&self, track: &Track) -> &Rank {
+    pub fn rank(&self, track: &RankTrack) -> &Rank {
         &self.contents.ranks[track.rank]
     }
 
@@ -172,7 +172,7 @@ impl Overview {
         });
     }
 
-    fn utilisation(&self, track: &Track) -> Result<Utilisation, String> {
+    fn utilisation(&self, track: &RankTrack) -> Result<RankUtilisation, String> {
         let span_ns = self.jobs[track.job].span_ns;
         let axis = Axis { begin_ns: track.begin_ns, span_ns, parts: PARTS };
         // Who decodes a damaged file may fail anywhere in it.

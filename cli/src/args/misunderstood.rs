@@ -7,6 +7,7 @@ use std::path::Path;
 
 use clap::Command;
 use clap::error::{ContextKind, Error, ErrorKind};
+use rpd_postprocess::passes::PASSES;
 use rpd_postprocess::text;
 
 use super::region::OPTIONS;
@@ -72,7 +73,7 @@ fn takes_no_part(verb: &str) -> Option<&'static str> {
         "gpu-info" => "what a sensor read is of a GPU and a time alone: --gpu, --start, --end",
         "merge" => "traces are merged as a whole; rpd trim makes a trace of a part",
         "dataset" => "traces are added as a whole; rpd trim makes a trace of a part",
-        "subclass" | "deserialize" | "strings" | "callstack" | "graph" | "autograd" | "passes" => {
+        pass if pass == "passes" || PASSES.iter().any(|definition| definition.name == pass) => {
             "passes are of all of a trace; rpd trim makes a trace of a part"
         }
         _ => return None,

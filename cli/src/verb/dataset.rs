@@ -6,8 +6,8 @@ use std::process::ExitCode;
 
 use anyhow::{Result, bail};
 use clap::{Args, Subcommand};
-use rpd_postprocess::dataset::check::{self, Checked, Finding, FindingKind};
-use rpd_postprocess::dataset::contents::{Contents, Rank};
+use rpd_postprocess::dataset::check::{self, Checked, DatasetFinding, DatasetFindingKind};
+use rpd_postprocess::dataset::contents::{DatasetContents, Rank};
 use rpd_postprocess::dataset::{AddOptions, add};
 use rpd_postprocess::text::{self, counted};
 
@@ -196,7 +196,7 @@ impl Check {
 
 impl Extract {
     fn run(self) -> Result<ExitCode> {
-        let contents = Contents::open(&self.directory)?;
+        let contents = DatasetContents::open(&self.directory)?;
         let is_it = |found: &&Rank| {
             found.rank == i64::from(self.rank)
                 && self.job.as_ref().is_none_or(|job| *job == found.job)
@@ -232,10 +232,10 @@ impl Extract {
     }
 
     /// Says which manifests are left out, and what is there twice.
-    fn tell(&self, contents: &Contents) {
+    fn tell(&self, contents: &DatasetContents) {
         let is_noted =
-            |finding: &&Finding| [FindingKind::Damaged, FindingKind::Double].contains(&finding.kind);
-        let noted: Vec<&Finding> = contents.findings.iter().filter(is_noted).collect();
+            |finding: &&DatasetFinding| [DatasetFindingKind::Damaged, DatasetFindingKind::Double].contains(&finding.kind);
+        let noted: Vec<&DatasetFinding> = contents.findings.iter().filter(is_noted).collect();
         for finding in noted.iter().take(MOST_NOTED) {
             note(format_args!("{}: {}", shown(&self.directory), finding.in_words()));
         }
@@ -250,7 +250,7 @@ impl Extract {
     }
 
     /// Why no rank is the one that was asked for.
-    fn none_or_several(&self, contents: &Contents, found: usize) -> String {
+    fn none_or_several(&self, contents: &DatasetContents, found: usize) -> String {
         let (dataset, rank) = (shown(&self.directory), self.rank);
         if found > 1 {
             return format!("{dataset} has {found} times rank {rank}: name one by --job and --node");
@@ -259,7 +259,7 @@ impl Extract {
             0 => contents.without_ranks(),
             all => {
                 let directory = contents.in_shell();
-                let is_damaged = contents.findings.iter().any(|finding| finding.kind == FindingKind::Damaged);
+                let is_damaged = contents.findings.iter().any(|finding| finding.kind == DatasetFindingKind::Damaged);
                 let damaged = match is_damaged {
                     true => format!("; a manifest is damaged: rpd dataset check {directory} says which"),
                     false => String::new(),

@@ -38,13 +38,13 @@ pub struct Checked {
     /// Rows by table, as the manifests have them.
     pub rows: BTreeMap<String, u64>,
     /// What is wrong.
-    pub findings: Vec<Finding>,
+    pub findings: Vec<DatasetFinding>,
 }
 
 /// What is wrong with a dataset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum FindingKind {
+pub enum DatasetFindingKind {
     /// A file or a rank is not there.
     Missing,
     /// A file is not as it was written.
@@ -55,24 +55,24 @@ pub enum FindingKind {
     Leftover,
 }
 
-impl FindingKind {
+impl DatasetFindingKind {
     /// Its name, as `--json` has it.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
-            FindingKind::Missing => "missing",
-            FindingKind::Damaged => "damaged",
-            FindingKind::Double => "double",
-            FindingKind::Leftover => "leftover",
+            DatasetFindingKind::Missing => "missing",
+            DatasetFindingKind::Damaged => "damaged",
+            DatasetFindingKind::Double => "double",
+            DatasetFindingKind::Leftover => "leftover",
         }
     }
 }
 
 /// One thing that is wrong.
 #[derive(Debug, Serialize)]
-pub struct Finding {
+pub struct DatasetFinding {
     /// What it is.
-    pub kind: FindingKind,
+    pub kind: DatasetFindingKind,
     /// The file or the rank.
     pub place: String,
     /// What is wrong with it, and what to do.
@@ -125,19 +125,19 @@ pub fn check(directory: &Path, ranks: Option<i64>, notes: &SharedNotes) -> Resul
 }
 
 /// A manifest that cannot be used, for this reason.
-pub(super) fn unusable(place: &Place, path: &Path, why: &str) -> Finding {
-    Finding {
-        kind: FindingKind::Damaged,
+pub(super) fn unusable(place: &Place, path: &Path, why: &str) -> DatasetFinding {
+    DatasetFinding {
+        kind: DatasetFindingKind::Damaged,
         place: place.relative(path),
         what: format!("the manifest {why}: remove it, and add its trace again with --append"),
     }
 }
 
 /// A manifest that names a file of another one.
-pub(super) fn named_twice(place: &Place, path: &Path, other: &Path, file: &Path) -> Finding {
+pub(super) fn named_twice(place: &Place, path: &Path, other: &Path, file: &Path) -> DatasetFinding {
     let [other, file] = [other, file].map(|path| text::escape(&place.relative(path)).into_owned());
-    Finding {
-        kind: FindingKind::Double,
+    DatasetFinding {
+        kind: DatasetFindingKind::Double,
         place: place.relative(path),
         what: format!(
             "the manifest is left out, because {other} names {file} too: remove the one that is wrong"
@@ -146,33 +146,33 @@ pub(super) fn named_twice(place: &Place, path: &Path, other: &Path, file: &Path)
 }
 
 /// What is wrong with a file that a manifest names.
-pub(super) fn wrong(place: &Place, manifest: &Manifest, file: &PartFile) -> Result<Option<Finding>> {
+pub(super) fn wrong(place: &Place, manifest: &Manifest, file: &PartFile) -> Result<Option<DatasetFinding>> {
     let trace = text::escape(&manifest.trace);
     let path = file.at(place);
-    let found = |kind, what: String| Ok(Some(Finding { kind, place: file.path.clone(), what }));
+    let found = |kind, what: String| Ok(Some(DatasetFinding { kind, place: file.path.clone(), what }));
     let size = match length(&path) {
         Ok(size) => size,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             return found(
-                FindingKind::Missing,
+                DatasetFindingKind::Missing,
                 format!("the file is not there: add {trace} again with --append"),
             );
         }
-        Err(error) => return found(FindingKind::Damaged, format!("the file cannot be read: {error}")),
+        Err(error) => return found(DatasetFindingKind::Damaged, format!("the file cannot be read: {error}")),
     };
     if size != file.bytes {
         return found(
-            FindingKind::Damaged,
+            DatasetFindingKind::Damaged,
             format!("it has {size} bytes in place of {}: add {trace} again with --append", file.bytes),
         );
     }
     match digest(&path) {
         Ok(digest) if digest == file.sha256 => Ok(None),
         Ok(_) => found(
-            FindingKind::Damaged,
+            DatasetFindingKind::Damaged,
             format!("its SHA-256 is not the manifest's: add {trace} again with --append --force"),
         ),
-        Err(error) => found(FindingKind::Damaged, format!("the file cannot be read: {error}")),
+        Err(error) => found(DatasetFindingKind::Damaged, format!("the file cannot be read: {error}")),
     }
 }
 
@@ -189,7 +189,7 @@ fn digest(path: &Path) -> io::Result<String> {
 }
 
 /// Files in the folders of the tables that no manifest names.
-fn leftovers(place: &Place, named: &BTreeSet<PathBuf>) -> Result<Vec<Finding>> {
+fn leftovers(place: &Place, named: &BTreeSet<PathBuf>) -> Result<Vec<DatasetFinding>> {
     let mut paths: Vec<PathBuf> = Vec::new();
     for folder in TABLES.iter().map(|table| table.name).chain([manifest::FOLDER, "_clock", "_node"]) {
         paths.extend(files(&place.directory.join(folder))?);
@@ -205,21 +205,21 @@ fn leftovers(place: &Place, named: &BTreeSet<PathBuf>) -> Result<Vec<Finding>> {
         } else {
             continue;
         };
-        found.push(Finding { kind: FindingKind::Leftover, place: relative, what: what.to_string() });
+        found.push(DatasetFinding { kind: DatasetFindingKind::Leftover, place: relative, what: what.to_string() });
     }
     Ok(found)
 }
 
 /// Recordings that are there twice, and ranks that were in two places at one time.
-pub(super) fn double(parts: &[&Manifest]) -> Vec<Finding> {
+pub(super) fn double(parts: &[&Manifest]) -> Vec<DatasetFinding> {
     let mut found = Vec::new();
     let mut of_session: BTreeMap<&str, Vec<&Manifest>> = BTreeMap::new();
     let mut of_rank: BTreeMap<(&str, i64), Vec<&Manifest>> = BTreeMap::new();
     let mut said = BTreeSet::new();
     let mut say = |one: &Manifest, other: &Manifest, what: &str| {
         if said.insert((one.part.clone(), other.part.clone())) {
-            found.push(Finding {
-                kind: FindingKind::Double,
+            found.push(DatasetFinding {
+                kind: DatasetFindingKind::Double,
                 place: format!("{} (part {})", place_of(other), other.part),
                 what: format!(
                     "{what} {} (part {}, of {}): remove the manifest and the files of one of the two",
@@ -255,7 +255,7 @@ pub(super) fn double(parts: &[&Manifest]) -> Vec<Finding> {
     found
 }
 
-pub(super) fn missing_ranks(job: &str, parts: &[&Manifest], ranks: Option<i64>) -> Option<Finding> {
+pub(super) fn missing_ranks(job: &str, parts: &[&Manifest], ranks: Option<i64>) -> Option<DatasetFinding> {
     let there: BTreeSet<i64> = parts.iter().map(|part| part.rank).collect();
     let said = ranks.or_else(|| parts.iter().filter_map(|part| part.ranks).max());
     let expected = said.unwrap_or_else(|| there.last().map_or(0, |last| last.saturating_add(1))).max(0);
@@ -268,8 +268,8 @@ pub(super) fn missing_ranks(job: &str, parts: &[&Manifest], ranks: Option<i64>) 
     let named: Vec<String> = named.map(|rank| rank.to_string()).collect();
     let more = missing.saturating_sub(SHOWN as u64);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    Some(Finding {
-        kind: FindingKind::Missing,
+    Some(DatasetFinding {
+        kind: DatasetFindingKind::Missing,
         place: if job.is_empty() { "ranks".to_string() } else { format!("job {}", text::escape(job)) },
         what: format!(
             "of {expected} ranks {}{more} {} not there: add their traces with --append",
@@ -279,7 +279,7 @@ pub(super) fn missing_ranks(job: &str, parts: &[&Manifest], ranks: Option<i64>) 
     })
 }
 
-impl Finding {
+impl DatasetFinding {
     /// For people.
     #[must_use]
     pub fn in_words(&self) -> String {

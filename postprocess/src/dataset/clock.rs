@@ -62,7 +62,7 @@ struct NameOf {
 }
 
 /// Where it is kept what is said of hosts.
-pub(super) trait Hosts {
+pub(super) trait KnownHosts {
     /// What is known of a host, if anything is.
     ///
     /// # Errors
@@ -83,7 +83,7 @@ fn candidates(name: &str, boot: &str) -> [String; 3] {
 }
 
 /// In the dataset, for all who add to it.
-impl Hosts for Place {
+impl KnownHosts for Place {
     fn known(&self, host: &Host) -> Result<Option<HostClock>> {
         let Some((file, _)) = host.key() else { return Ok(None) };
         super::place::read(&self.directory.join("_clock").join(format!("{file}.json")))
@@ -114,7 +114,7 @@ impl Hosts for Place {
 #[derive(Debug, Default)]
 pub(super) struct HostsOfTrace(RefCell<BTreeMap<Host, HostClock>>);
 
-impl Hosts for HostsOfTrace {
+impl KnownHosts for HostsOfTrace {
     fn known(&self, host: &Host) -> Result<Option<HostClock>> {
         Ok(self.0.borrow().get(host).cloned())
     }

@@ -147,22 +147,22 @@ impl Batch {
     ///
     /// # Errors
     /// When it is none.
-    pub(super) fn texts(&self, column: usize) -> Result<Texts<'_>> {
+    pub(super) fn texts(&self, column: usize) -> Result<TextColumn<'_>> {
         let array = self.columns[column].as_dictionary_opt::<Int32Type>();
         let values = array.and_then(|array| array.values().as_string_opt::<i32>());
         let (keys, values) = array.zip(values).with_context(|| Arc::clone(&self.damaged))?;
-        Ok(Texts { keys: keys.keys(), values })
+        Ok(TextColumn { keys: keys.keys(), values })
     }
 }
 
 /// A column of texts, each of which is there once.
 #[derive(Clone, Copy)]
-pub(super) struct Texts<'a> {
+pub(super) struct TextColumn<'a> {
     keys: &'a arrow_array::Int32Array,
     values: &'a arrow_array::StringArray,
 }
 
-impl<'a> Texts<'a> {
+impl<'a> TextColumn<'a> {
     /// How many texts there are.
     pub(super) fn len(&self) -> usize {
         self.values.len()

@@ -5,19 +5,19 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 
-use super::check::{Finding, double, missing_ranks};
+use super::check::{DatasetFinding, double, missing_ranks};
 use super::manifest::{Manifest, Manifests, PartFile};
 use super::place::{Place, shown};
 use crate::text::counted;
 
 /// A dataset as it was when it was opened.
 #[derive(Debug)]
-pub struct Contents {
+pub struct DatasetContents {
     pub(super) place: Place,
     /// In the order of job, node and rank.
     pub ranks: Vec<Rank>,
     /// What the manifests say is wrong; files are not looked at.
-    pub findings: Vec<Finding>,
+    pub findings: Vec<DatasetFinding>,
 }
 
 /// What a rank of a job recorded on a node: into one trace or several.
@@ -33,12 +33,12 @@ pub struct Rank {
     pub parts: Vec<Manifest>,
 }
 
-impl Contents {
+impl DatasetContents {
     /// Opens the dataset in `directory`.
     ///
     /// # Errors
     /// When there is none, or it cannot be read.
-    pub fn open(directory: &Path) -> Result<Contents> {
+    pub fn open(directory: &Path) -> Result<DatasetContents> {
         let place = Place::open(directory)?;
         let Manifests { read, mut findings, .. } = Manifests::of(&place)?;
         let parts: Vec<&Manifest> = read.iter().collect();
@@ -56,7 +56,7 @@ impl Contents {
             parts.sort_by(|one, other| (one.first_ns, &one.part).cmp(&(other.first_ns, &other.part)));
             Rank { job, node, rank, parts }
         });
-        Ok(Contents { place, ranks: ranks.collect(), findings })
+        Ok(DatasetContents { place, ranks: ranks.collect(), findings })
     }
 
     /// Its name, for people.

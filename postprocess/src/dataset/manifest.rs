@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 
-use super::check::{Finding, named_twice, unusable};
+use super::check::{DatasetFinding, named_twice, unusable};
 use super::partition;
 use super::place::{self, Place, shown};
 use crate::text;
@@ -124,7 +124,7 @@ pub(super) struct Manifests {
     /// Those that name a file of one that can be used.
     pub(super) left: Vec<Manifest>,
     /// What is wrong with these, and with those that cannot be read.
-    pub(super) findings: Vec<Finding>,
+    pub(super) findings: Vec<DatasetFinding>,
 }
 
 impl Manifests {

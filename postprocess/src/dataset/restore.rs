@@ -16,9 +16,9 @@ use rustc_hash::FxHashMap;
 use serde::Serialize;
 
 use super::check::wrong;
-use super::clock::{Host, Hosts};
-use super::columns::{Batch, Columns, Texts, integer};
-use super::contents::{Contents, Rank};
+use super::clock::{Host, KnownHosts};
+use super::columns::{Batch, Columns, TextColumn, integer};
+use super::contents::{DatasetContents, Rank};
 use super::manifest::Manifest;
 use super::table::{API, COPY, GPU, KERNEL, MONITOR, OP, SESSION, Table};
 use crate::notes::{Notes, SharedNotes, look};
@@ -49,7 +49,7 @@ pub struct Restored {
     pub cut_links: u64,
 }
 
-impl Contents {
+impl DatasetContents {
     /// Writes a rank as a new trace: all of it, or what began in one time slice.
     ///
     /// # Errors
@@ -97,7 +97,7 @@ fn listed(rank: &Rank) -> String {
 
 /// A trace that is being filled.
 struct Restoring<'a> {
-    contents: &'a Contents,
+    contents: &'a DatasetContents,
     made: &'a Connection,
     slice: Option<i64>,
     notes: &'a dyn Notes,
@@ -133,12 +133,12 @@ fn text(value: Option<&str>) -> Value {
     Value::Text(value.unwrap_or_default().to_string())
 }
 
-/// Texts of a column that have ids already.
+/// TextColumn of a column that have ids already.
 type Known = Vec<Option<i64>>;
 
 impl<'a> Restoring<'a> {
     fn new(
-        contents: &'a Contents,
+        contents: &'a DatasetContents,
         made: &'a Connection,
         slice: Option<i64>,
         notes: &'a dyn Notes,
@@ -320,7 +320,7 @@ impl<'a> Restoring<'a> {
     }
 
     /// The id of the text in a row of a column.
-    fn text_id(&mut self, texts: Texts<'_>, known: &mut Known, row: usize) -> Result<Value> {
+    fn text_id(&mut self, texts: TextColumn<'_>, known: &mut Known, row: usize) -> Result<Value> {
         let Some(key) = texts.key(row) else { return Ok(Value::Integer(EMPTY)) };
         if known.len() < texts.len() {
             known.resize(texts.len(), None);

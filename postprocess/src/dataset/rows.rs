@@ -12,9 +12,9 @@ use rusqlite::Row;
 use super::cells::{Cells, From, Integers, Words};
 use super::files::Files;
 use super::links::Links;
-use super::source::{RankPart, Source};
+use super::source::{RankPart, TraceSource};
 use super::table::{API, COPY, GPU, GROUP_ROWS, KERNEL, MONITOR, OP, SESSION, Table};
-use super::texts::{ROOM, Texts, id, runs, word};
+use super::texts::{ROOM, TraceTexts, id, runs, word};
 use crate::notes::{Notes, look};
 use crate::trace::layout::quote;
 
@@ -136,19 +136,19 @@ pub(super) type Odd = BTreeMap<(&'static str, &'static str), u64>;
 
 /// What is on its way.
 pub(super) struct Copy<'a, 'files> {
-    source: &'a Source,
+    source: &'a TraceSource,
     rank: &'a RankPart,
     part: i64,
     files: &'a mut Files<'files>,
     notes: &'a dyn Notes,
-    texts: Texts<'a>,
-    args: Texts<'a>,
+    texts: TraceTexts<'a>,
+    args: TraceTexts<'a>,
     odd: Odd,
 }
 
 impl<'a, 'files> Copy<'a, 'files> {
     pub(super) fn new(
-        source: &'a Source,
+        source: &'a TraceSource,
         rank: &'a RankPart,
         part: i64,
         files: &'a mut Files<'files>,
@@ -156,8 +156,8 @@ impl<'a, 'files> Copy<'a, 'files> {
     ) -> Result<Copy<'a, 'files>> {
         let (trace, layout) = (&source.trace, &source.layout);
         let args = if layout.table("rocpd_ustring").is_some() { "rocpd_ustring" } else { "rocpd_string" };
-        let texts = Texts::of_table(trace, layout, "rocpd_string")?;
-        let args = Texts::of_table(trace, layout, args)?;
+        let texts = TraceTexts::of_table(trace, layout, "rocpd_string")?;
+        let args = TraceTexts::of_table(trace, layout, args)?;
         Ok(Copy { source, rank, part, files, notes, texts, args, odd: Odd::new() })
     }
 

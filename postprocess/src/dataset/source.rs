@@ -9,7 +9,7 @@ use rusqlite::{Connection, OptionalExtension};
 use sha2::{Digest, Sha256};
 
 use super::cells::From;
-use super::clock::{Host, HostClock, Hosts};
+use super::clock::{Host, HostClock, KnownHosts};
 use super::place::shown;
 use super::{AddOptions, hexadecimal};
 use crate::check::writer::recorder;
@@ -17,6 +17,7 @@ use crate::notes::{SharedNotes, watch};
 use crate::text::counted;
 use crate::trace::clock::{NODE, median, pairs};
 use crate::trace::layout::{Layout, metadata, quote};
+use crate::trace::strides::Strides;
 
 /// How many ranks a job has, as launchers say in their variables.
 const RANKS: [&str; 5] = ["WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "FLUX_JOB_SIZE", "SLURM_NTASKS"];
@@ -25,7 +26,7 @@ const RANKS: [&str; 5] = ["WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "FLU
 pub(super) type Extent = (BTreeMap<String, u64>, Option<i64>, Option<i64>);
 
 /// An open trace, all of whose rows are read as they were at one moment.
-pub(super) struct Source {
+pub(super) struct TraceSource {
     pub(super) path: PathBuf,
     pub(super) trace: Connection,
     pub(super) layout: Layout,
@@ -35,13 +36,6 @@ pub(super) struct Source {
     /// What numbers of GPUs and queues, and ids of processes and threads, are taken modulo: merging has added as many of these as the
     /// number of the node. None in a trace that was not merged.
     pub(super) strides: Option<Strides>,
-}
-
-/// See [`Source::strides`].
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Strides {
-    pub(super) gpu: i64,
-    pub(super) pid: i64,
 }
 
 /// What one rank recorded into a trace.
@@ -58,13 +52,13 @@ pub(super) struct RankPart {
     pub(super) ids: Vec<(i64, i64)>,
 }
 
-impl Source {
+impl TraceSource {
     /// Opens a trace.
     ///
     /// # Errors
-    /// As [`Source::look_at`], and when it is being recorded.
-    pub(super) fn open(path: &Path, notes: &SharedNotes) -> Result<Source> {
-        let source = Source::look_at(path, notes)?;
+    /// As [`TraceSource::look_at`], and when it is being recorded.
+    pub(super) fn open(path: &Path, notes: &SharedNotes) -> Result<TraceSource> {
+        let source = TraceSource::look_at(path, notes)?;
         let shown = shown(path);
         if let Some(pid) = recorder(&source.trace).with_context(|| format!("cannot read {shown}"))? {
             bail!(
@@ -78,7 +72,7 @@ impl Source {
     ///
     /// # Errors
     /// When it is no trace of schema 2 or 3, or cannot be read.
-    pub(super) fn look_at(path: &Path, notes: &SharedNotes) -> Result<Source> {
+    pub(super) fn look_at(path: &Path, notes: &SharedNotes) -> Result<TraceSource> {
         let (mut trace, version) = rpd_schema::open_read(path)?;
         let shown = shown(path);
         if version == Version::V1 {
@@ -90,17 +84,12 @@ impl Source {
             trace.execute_batch("BEGIN")?;
             let layout = Layout::of(&trace)?;
             let is_merged = metadata(&trace, &layout, "node::0::host")?.is_some();
-            let stride = |key: &str| -> Result<Option<i64>> {
-                let stride = metadata(&trace, &layout, key)?.and_then(|stride| stride.trim().parse().ok());
-                Ok(stride.filter(|stride| is_merged && *stride > 0))
-            };
-            let strides = stride("gpu_stride")?.zip(stride("pid_stride")?);
-            let strides = strides.map(|(gpu, pid)| Strides { gpu, pid });
+            let strides = if is_merged { Strides::of(&trace, &layout)? } else { None };
             let (gpus, sessions) = (rpd_schema::gpus(&trace)?, rpd_schema::sessions(&trace)?);
             Ok((layout, gpus, sessions, is_merged, strides))
         };
         let (layout, gpus, sessions, is_merged, strides) = read().with_context(cannot)?;
-        Ok(Source { path: path.to_path_buf(), trace, layout, gpus, sessions, is_merged, strides })
+        Ok(TraceSource { path: path.to_path_buf(), trace, layout, gpus, sessions, is_merged, strides })
     }
 
     /// Its ranks, in the order of their first sessions.
@@ -109,7 +98,7 @@ impl Source {
     /// When the trace cannot be read, or the dataset not be written.
     pub(super) fn ranks(
         &self,
-        hosts: &dyn Hosts,
+        hosts: &dyn KnownHosts,
         options: &AddOptions,
         notes: &SharedNotes,
     ) -> Result<Vec<RankPart>> {
@@ -163,7 +152,7 @@ impl Source {
         Ok(ranks)
     }
 
-    fn clock(&self, hosts: &dyn Hosts, host: &Host, session: &SessionInfo) -> Result<HostClock> {
+    fn clock(&self, hosts: &dyn KnownHosts, host: &Host, session: &SessionInfo) -> Result<HostClock> {
         let name = session.host().unwrap_or_default().trim();
         // The median of all sessions of that host; times of a merged trace are on another clock than their hosts'.
         let of_host = self.sessions.iter().filter(|other| Host::of(other) == *host);
@@ -194,7 +183,7 @@ impl Source {
     }
 
     /// What is added to all times of a merged trace.
-    fn merged_offset(&self, hosts: &dyn Hosts) -> Result<Option<i64>> {
+    fn merged_offset(&self, hosts: &dyn KnownHosts) -> Result<Option<i64>> {
         if !self.is_merged {
             return Ok(None);
         }
@@ -311,7 +300,7 @@ impl Source {
 }
 
 /// The name of a host whose clock is not known.
-fn agreed_name(hosts: &dyn Hosts, host: &Host, name: &str) -> Result<String> {
+fn agreed_name(hosts: &dyn KnownHosts, host: &Host, name: &str) -> Result<String> {
     Ok(hosts.known(host)?.map_or_else(|| name.to_string(), |clock| clock.node))
 }
 

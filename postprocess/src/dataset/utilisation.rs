@@ -10,7 +10,7 @@ use std::collections::BinaryHeap;
 use anyhow::{Result, bail};
 
 use super::columns::{Batch, Batches, Columns, integer};
-use super::contents::{Contents, Rank};
+use super::contents::{DatasetContents, Rank};
 use super::table::OP;
 
 /// What is read of operations.
@@ -32,7 +32,7 @@ pub struct Axis {
 
 /// How busy a rank's GPUs were.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Utilisation {
+pub struct RankUtilisation {
     /// The GPUs that did anything but wait.
     pub gpus: Vec<i64>,
     /// Time in which any operation ran, of all GPUs together, ns.
@@ -75,7 +75,7 @@ struct Operation {
 /// What is added up.
 struct Sums {
     axis: Axis,
-    found: Utilisation,
+    found: RankUtilisation,
     /// The end of what has been added, of each GPU.
     ends: Vec<i64>,
     /// The part that was added to last, and where it begins and ends.
@@ -122,14 +122,14 @@ fn barriers(batch: &Batch) -> Result<Vec<bool>> {
 
 impl Run {
     /// The run of a row group; none where it has no operation with a time.
-    fn of(batches: Batches, first: Batch, found: &mut Utilisation) -> Result<Option<(Operation, Run)>> {
+    fn of(batches: Batches, first: Batch, found: &mut RankUtilisation) -> Result<Option<(Operation, Run)>> {
         let is_barrier = barriers(&first)?;
         let mut run = Run { batches, batch: first, is_barrier, row: 0, last: i64::MIN };
         Ok(run.next(found)?.map(|operation| (operation, run)))
     }
 
     /// The next operation that has a time.
-    fn next(&mut self, found: &mut Utilisation) -> Result<Option<Operation>> {
+    fn next(&mut self, found: &mut RankUtilisation) -> Result<Option<Operation>> {
         loop {
             if self.row >= self.batch.rows {
                 match self.batches.next()? {
@@ -161,12 +161,12 @@ impl Run {
     }
 }
 
-impl Contents {
+impl DatasetContents {
     /// How busy the GPUs of a rank were.
     ///
     /// # Errors
     /// When a file is not there or damaged.
-    pub fn utilisation(&self, rank: &Rank, axis: Axis) -> Result<Utilisation> {
+    pub fn utilisation(&self, rank: &Rank, axis: Axis) -> Result<RankUtilisation> {
         let axis = Axis { span_ns: axis.span_ns.max(1), parts: axis.parts.max(1), ..axis };
         let parts = rank.parts.iter().flat_map(|part| &part.files).filter(|file| file.table() == OP.name);
         let parts: Vec<_> = parts.collect();
@@ -180,7 +180,7 @@ impl Contents {
             );
         }
         groups.sort_unstable();
-        let none = Utilisation { gpus: Vec::new(), busy_ns: 0, parts: vec![0; axis.parts], impossible: 0 };
+        let none = RankUtilisation { gpus: Vec::new(), busy_ns: 0, parts: vec![0; axis.parts], impossible: 0 };
         let mut sums = Sums { axis, found: none, ends: Vec::new(), part: (0, 0, 0) };
         let mut groups = groups.into_iter().peekable();
         // By the start of its next operation: each open row group, and that operation.
@@ -248,7 +248,7 @@ mod tests {
     #[test]
     fn operations_that_overlap_count_once_for_each_gpu() {
         let axis = Axis { begin_ns: 100, span_ns: 40, parts: 4 };
-        let none = Utilisation { gpus: Vec::new(), busy_ns: 0, parts: vec![0; 4], impossible: 0 };
+        let none = RankUtilisation { gpus: Vec::new(), busy_ns: 0, parts: vec![0; 4], impossible: 0 };
         let mut sums = Sums { axis, found: none, ends: Vec::new(), part: (0, 0, 0) };
         for (start, end, gpu) in
             [(90, 105, 0), (101, 104, 0), (103, 112, 0), (103, 112, 1), (112, 112, 0), (138, 150, 0)]

@@ -12,7 +12,7 @@ use super::cells::From;
 use super::clock::HostsOfTrace;
 use super::place::{encoded, shown};
 use super::rows::{OF_API, OF_MONITOR, OF_OP, Read};
-use super::source::{RankPart, Source};
+use super::source::{RankPart, TraceSource};
 use super::texts::word;
 use crate::notes::SharedNotes;
 use crate::trace::layout::quote;
@@ -31,7 +31,7 @@ const TABLES: [(&str, &str, &[Read]); 3] =
 /// # Errors
 /// When the trace is none of schema 2 or 3, or cannot be read.
 pub(crate) fn add(trace: &Connection, path: &Path, with_calls: bool, notes: &SharedNotes) -> Result<()> {
-    let source = Source::look_at(path, notes)?;
+    let source = TraceSource::look_at(path, notes)?;
     let ranks = source.ranks(&HostsOfTrace::default(), &AddOptions::default(), notes)?;
     let cannot = || format!("cannot read {}", shown(path));
     add_parts(trace, &source, &ranks).with_context(cannot)?;
@@ -60,7 +60,7 @@ pub(crate) fn add(trace: &Connection, path: &Path, with_calls: bool, notes: &Sha
 }
 
 /// The parts that the dataset would have, and which rows are of each.
-fn add_parts(trace: &Connection, source: &Source, ranks: &[RankPart]) -> Result<()> {
+fn add_parts(trace: &Connection, source: &TraceSource, ranks: &[RankPart]) -> Result<()> {
     trace.execute_batch(
         "CREATE TEMP TABLE dataset_part (number INTEGER PRIMARY KEY, job TEXT, node TEXT, rank INTEGER, part INTEGER, offset_ns INTEGER)",
     )?;
@@ -91,7 +91,7 @@ fn folder_name(letter: &str, name: &str) -> String {
 }
 
 /// The statement that makes a view.
-fn view(source: &Source, name: &str, table: &str, columns: &[Read], call: &str) -> String {
+fn view(source: &TraceSource, name: &str, table: &str, columns: &[Read], call: &str) -> String {
     let layout = source.layout.table(table);
     let texts = if source.layout.table("rocpd_ustring").is_some() { "rocpd_ustring" } else { "rocpd_string" };
     let mut shown: Vec<String> = columns

@@ -33,7 +33,7 @@ use crate::notes::Notes;
 use crate::region::Region;
 use field::{clock, counter as counter_field, event, host, packet as packet_field, track};
 use message::{content, fixed, message, number};
-use packet::{Key, Named, Sequence, argument, category, dimensions, text};
+use packet::{Key, EventName, Sequence, argument, category, dimensions, text};
 
 /// Writes the part `region` of the trace `file`, which is open as `trace`, to `out`.
 ///
@@ -303,10 +303,10 @@ impl Events for Packets {
         self.begin(uuid(call.place), start, end)?;
         category(&mut self.event, call.sort.category());
         if call.sort == Sort::Marker {
-            self.sequence.name(&mut self.event, Named::Argument(call.arguments), call.shown(texts)?);
+            self.sequence.name(&mut self.event, EventName::Argument(call.arguments), call.shown(texts)?);
             return Ok(());
         }
-        self.sequence.name(&mut self.event, Named::Name(call.name), call.shown(texts)?);
+        self.sequence.name(&mut self.event, EventName::Name(call.name), call.shown(texts)?);
         argument(&mut self.event, Key::CorrId, call.id);
         let arguments = texts.arguments(call.arguments)?;
         if !arguments.is_empty() {
@@ -325,7 +325,7 @@ impl Events for Packets {
         self.begin(uuid(op.place), start, End::Next(end))?;
         let name = op.shown(texts)?;
         category(&mut self.event, op.category());
-        self.sequence.name(&mut self.event, Named::Name(name), texts.name(name)?);
+        self.sequence.name(&mut self.event, EventName::Name(name), texts.name(name)?);
         self.sequence.known_text(&mut self.event, Key::Desc, op.op_type, texts.name(op.op_type)?);
         text(&mut self.event, Key::Agent, format!("GPU {}", op.queue.0).as_bytes());
         argument(&mut self.event, Key::Queue, op.queue.1);
@@ -354,7 +354,7 @@ impl Events for Packets {
             argument(&mut self.event, Key::Kernels, frame.ops);
         } else {
             category(&mut self.event, "marker_frame");
-            self.sequence.name(&mut self.event, Named::Argument(frame.text), shown);
+            self.sequence.name(&mut self.event, EventName::Argument(frame.text), shown);
             argument(&mut self.event, Key::Ops, frame.ops);
         }
         Ok(())

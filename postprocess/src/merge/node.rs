@@ -23,7 +23,7 @@ enum Identity {
 
 /// Where times come from: those of one are comparable as they are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Timeline {
+pub(super) enum ClockDomain {
     /// The clock of a node.
     Clock(i64),
     /// A merged trace, by number.
@@ -124,15 +124,15 @@ impl Nodes {
     }
 
     /// The timeline of a session of trace `input`.
-    pub(super) fn timeline(&self, inputs: &[Input], input: usize, session: i64) -> Timeline {
+    pub(super) fn timeline(&self, inputs: &[Input], input: usize, session: i64) -> ClockDomain {
         timeline(inputs, input, self.moved(input, session).to)
     }
 
     /// Every timeline that trace `input` has times of.
-    pub(super) fn timelines(&self, inputs: &[Input], input: usize) -> Vec<Timeline> {
+    pub(super) fn timelines(&self, inputs: &[Input], input: usize) -> Vec<ClockDomain> {
         let (sessions, rest) = &self.sessions[input];
         let nodes = sessions.values().chain([rest]).map(|moved| moved.to);
-        let mut timelines: Vec<Timeline> = nodes.map(|node| timeline(inputs, input, node)).collect();
+        let mut timelines: Vec<ClockDomain> = nodes.map(|node| timeline(inputs, input, node)).collect();
         timelines.sort_unstable();
         timelines.dedup();
         timelines
@@ -140,13 +140,13 @@ impl Nodes {
 }
 
 /// The timeline of a node in trace `input`.
-pub(super) fn timeline(inputs: &[Input], input: usize, node: i64) -> Timeline {
-    if inputs[input].is_merged { Timeline::Merged(input) } else { Timeline::Clock(node) }
+pub(super) fn timeline(inputs: &[Input], input: usize, node: i64) -> ClockDomain {
+    if inputs[input].is_merged { ClockDomain::Merged(input) } else { ClockDomain::Clock(node) }
 }
 
 /// CLOCK_REALTIME less CLOCK_MONOTONIC as the sessions of each timeline saw it, ns: the median of what they say.
-pub(super) fn clocks(inputs: &[Input], nodes: &Nodes) -> BTreeMap<Timeline, i64> {
-    let mut said: BTreeMap<Timeline, Vec<i64>> = BTreeMap::new();
+pub(super) fn clocks(inputs: &[Input], nodes: &Nodes) -> BTreeMap<ClockDomain, i64> {
+    let mut said: BTreeMap<ClockDomain, Vec<i64>> = BTreeMap::new();
     for (number, input) in inputs.iter().enumerate() {
         for session in &input.sessions {
             let timeline = nodes.timeline(inputs, number, i64::from(session.session));
@@ -164,7 +164,7 @@ pub(super) fn by_clocks(
     inputs: &[Input],
     nodes: &Nodes,
     exempt: &[usize],
-) -> Result<BTreeMap<Timeline, i64>> {
+) -> Result<BTreeMap<ClockDomain, i64>> {
     let clocks = clocks(inputs, nodes);
     let reference = nodes.timelines(inputs, 0)[0];
     let mut shifts = BTreeMap::from([(reference, 0)]);
@@ -199,8 +199,8 @@ pub(super) fn by_marker(
     nodes: &Nodes,
     exempt: &[usize],
     name: &str,
-) -> Result<BTreeMap<Timeline, i64>> {
-    let mut begins: BTreeMap<Timeline, i64> = BTreeMap::new();
+) -> Result<BTreeMap<ClockDomain, i64>> {
+    let mut begins: BTreeMap<ClockDomain, i64> = BTreeMap::new();
     for (number, input) in inputs.iter().enumerate() {
         let (trace, version) = rpd_schema::open_read(&input.path)?;
         for (id, span) in moment::markers(&trace, version, name)? {

@@ -8,7 +8,7 @@ use anyhow::{Result, bail};
 
 use super::gpu::GpuNumbers;
 use super::input::Input;
-use super::node::{self, Moved, Nodes, Timeline};
+use super::node::{self, Moved, Nodes, ClockDomain};
 use crate::text;
 
 /// How clocks and hosts are to be found.
@@ -29,7 +29,7 @@ pub(super) struct MergePlan<'a> {
     pub(super) offsets: Vec<i64>,
     pub(super) nodes: Nodes,
     pub(super) gpus: GpuNumbers,
-    pub(super) shifts: BTreeMap<Timeline, i64>,
+    pub(super) shifts: BTreeMap<ClockDomain, i64>,
     /// They come from a marker.
     pub(super) is_aligned: bool,
     /// By trace, in place of the above.

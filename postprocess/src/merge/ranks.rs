@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use rpd_schema::{SessionInfo, session_fact};
 
 use super::input::Input;
-use super::node::Timeline;
+use super::node::ClockDomain;
 use super::plan::MergePlan;
 use crate::text;
 
@@ -69,12 +69,12 @@ fn apart_in_time(plan: &MergePlan<'_>) -> Option<String> {
         return None;
     }
     // By job and host: the host's name, and from when to when its ranks were there.
-    let mut spans: BTreeMap<(Option<&str>, Timeline), (&str, i128, i128)> = BTreeMap::new();
+    let mut spans: BTreeMap<(Option<&str>, ClockDomain), (&str, i128, i128)> = BTreeMap::new();
     for (number, session) in sessions(plan.inputs).filter(|(_, session)| session.rank().is_some()) {
         let id = i64::from(session.session);
         let timeline = plan.nodes.timeline(plan.inputs, number, id);
         let ends = [session_fact::START_MONOTONIC_NS, session_fact::END_MONOTONIC_NS];
-        let (Timeline::Clock(_), [Some(start), Some(end)]) = (timeline, ends.map(|key| session.number(key)))
+        let (ClockDomain::Clock(_), [Some(start), Some(end)]) = (timeline, ends.map(|key| session.number(key)))
         else {
             continue;
         };

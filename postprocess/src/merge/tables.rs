@@ -97,15 +97,18 @@ impl Tables {
             inputs.iter().filter(|input| input.passes.contains_key(definition.name)).collect();
         let shown = |input: &Input| text::escape(&input.path.to_string_lossy()).into_owned();
         let without = inputs.iter().find(|input| !input.passes.contains_key(definition.name));
+        if let (Some(changes), Some(with), Some(without)) = (definition.changes, with.first(), without) {
+            bail!(
+                "{0} has changed {changes} in {1} and not in {2}; make it there first with: rpd {0}",
+                definition.name,
+                shown(with),
+                shown(without)
+            );
+        }
         match (with.first(), without) {
             (None, _) => {}
             // What it changed in one trace stays changed.
             (Some(_), Some(_)) if definition.tables.is_empty() => {}
-            (Some(with), Some(without)) if definition.name == "autograd" => bail!(
-                "autograd has changed the arguments of calls in {} and not in {}; make it there first with: rpd autograd",
-                shown(with),
-                shown(without)
-            ),
             (Some(_), None) if definition.tables.iter().all(|table| self.columns_agree(inputs, table)) => {
                 self.passes.push(definition);
             }

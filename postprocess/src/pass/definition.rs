@@ -20,6 +20,8 @@ pub struct Definition {
     pub tables: &'static [&'static str],
     /// The views that are its own.
     pub views: &'static [&'static str],
+    /// What it changes in tables that are not its own, in words, where that makes a trace differ from one in which it was not made.
+    pub changes: Option<&'static str>,
 }
 
 /// Something that can be worked out of the rows of a trace.

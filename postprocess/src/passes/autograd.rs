@@ -46,6 +46,7 @@ pub static DEFINITION: Definition = Definition {
         "_callstack_autograd_kernel_exclusive",
         "_callstack_autograd_kernel",
     ],
+    changes: Some("the arguments of calls"),
 };
 
 impl Pass for Autograd {

@@ -30,6 +30,7 @@ pub static DEFINITION: Definition = Definition {
         "callStack_inclusive_name",
         "callStack_exclusive_name",
     ],
+    changes: None,
 };
 
 /// Calls between two lines of progress.

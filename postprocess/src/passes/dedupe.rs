@@ -23,6 +23,7 @@ pub static DEFINITION: Definition = Definition {
     reads: &["rocpd_string"],
     tables: &[],
     views: &[],
+    changes: None,
 };
 
 /// Texts that are wanted whatever refers to them: local id 1 of each session is the empty text.

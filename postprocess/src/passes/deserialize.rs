@@ -27,6 +27,7 @@ pub static DEFINITION: Definition = Definition {
     reads: &["rocpd_api"],
     tables: &[],
     views: &[],
+    changes: None,
 };
 
 /// Rows between two lines of progress.

@@ -39,6 +39,7 @@ pub static DEFINITION: Definition = Definition {
         "rocpd_graphLaunchapi",
     ],
     views: &["graphLaunch", "graphKernel", "graphapi", "graphLaunchapi"],
+    changes: None,
 };
 
 /// What stands for the handle of a graph that is composed of what its launches ran.

@@ -30,6 +30,7 @@ pub static DEFINITION: Definition = Definition {
     reads: &["rocpd_api", "rocpd_op"],
     tables: &[],
     views: &[],
+    changes: None,
 };
 
 /// The tag of the row of the metadata that says which calls or ops belong to the subclass with this table.

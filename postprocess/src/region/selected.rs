@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use rpd_schema::text::text_of;
 use rpd_schema::{Processes, Version};
 use rusqlite::{Connection, Row};
@@ -11,8 +11,8 @@ use super::intervals::MarkerRanges;
 use crate::passes::graph::function::stream_of_launch;
 use crate::trace::has_table;
 use crate::trace::ids::Ids;
-use crate::trace::layout::{Layout, metadata};
 use crate::trace::marker::is_marker;
+use crate::trace::strides::Strides;
 use crate::trim::window::Window;
 
 /// The calls and operations that are in a region.
@@ -54,30 +54,6 @@ pub(super) struct OpChoice<'a> {
     pub(super) kernels: Option<Ids>,
     /// Whether anything is asked of them.
     pub(super) is_any: bool,
-}
-
-/// What is added to the numbers of each node of a merged trace.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Strides {
-    pid: i64,
-    gpu: i64,
-}
-
-impl Strides {
-    /// Those of a merged trace.
-    ///
-    /// # Errors
-    /// When the trace has none, or cannot be read.
-    pub(super) fn of(trace: &Connection) -> Result<Strides> {
-        let layout = Layout::of(trace)?;
-        let stride = |tag| -> Result<i64> {
-            let value = metadata(trace, &layout, tag)?.and_then(|value| value.trim().parse().ok());
-            value
-                .filter(|stride| *stride > 0)
-                .context("the trace has no nodes: rpd merge makes such of traces of several hosts")
-        };
-        Ok(Strides { pid: stride("pid_stride")?, gpu: stride("gpu_stride")? })
-    }
 }
 
 /// Whether a value is among those asked for; where none is, all are.

@@ -48,9 +48,9 @@ pub use division::BLOCKS;
 use division::{Division, Part, Role};
 use markers::MarkerNames;
 pub(super) use markers::family;
-use read::{Sums, Whole};
+use read::{DiffSums, Whole};
 pub use rule::{ChangeRule, Judged};
-use source::Source;
+use source::ComparedTrace;
 pub use units::UnitKind;
 use units::Units;
 
@@ -157,7 +157,7 @@ pub struct FileLeftOut {
 pub fn diff(a: &[DiffFile<'_>], b: &[DiffFile<'_>], options: &DiffOptions<'_>) -> Result<Diff> {
     let notes = options.notes;
     let sides = a.iter().map(|file| (file, 0)).chain(b.iter().map(|file| (file, 1)));
-    let sources: Vec<Source<'_>> = sides
+    let sources: Vec<ComparedTrace<'_>> = sides
         .map(|(file, side)| {
             let select = |region: &Region| {
                 let selected = region.select(file.trace, file.version);
@@ -165,13 +165,13 @@ pub fn diff(a: &[DiffFile<'_>], b: &[DiffFile<'_>], options: &DiffOptions<'_>) -
             };
             let selected = select(options.region)?;
             let alike = select(&options.region.of_all_operations())?;
-            Ok(Source { name: &file.name, trace: file.trace, version: file.version, side, selected, alike })
+            Ok(ComparedTrace { name: &file.name, trace: file.trace, version: file.version, side, selected, alike })
         })
         .collect::<Result<_>>()?;
     notes.show("looking for a marker that repeats");
     let names = MarkerNames::of(&sources, options.least as u64)?;
     let iteration = names.iteration(&sources, options.iteration)?;
-    let mut sums = Sums {
+    let mut sums = DiffSums {
         units: Units::default(),
         samples: Sorter::new(),
         shapes: Default::default(),
@@ -220,7 +220,7 @@ pub fn diff(a: &[DiffFile<'_>], b: &[DiffFile<'_>], options: &DiffOptions<'_>) -
 }
 
 /// The iterations that count, by their shapes, in groups that are alike.
-fn groups(sums: &Sums<'_>, parts: &[Part], of_side: &[usize], often: usize) -> Vec<Vec<u32>> {
+fn groups(sums: &DiffSums<'_>, parts: &[Part], of_side: &[usize], often: usize) -> Vec<Vec<u32>> {
     let mut counts: BTreeMap<u32, [usize; 2]> = BTreeMap::new();
     for (part, Part { file, role, .. }) in parts.iter().enumerate() {
         if *role == Role::Counts {

@@ -19,7 +19,7 @@ use rusqlite::types::ValueRef;
 use serde::Serialize;
 
 use self::nested::{NestedCall, NestedCalls};
-use self::sums::{Added, NameKeys, Sums};
+use self::sums::{NameSums, NameKeys, Sums};
 use crate::check::outlier::Outliers;
 use crate::check::rule::are_sound;
 use crate::pass::sorted::{Sorted, Sorter};
@@ -175,9 +175,9 @@ fn is_zero(number: &u64) -> bool {
 /// All groups, those with the longest total (of what nests: self) time first, and what could not be counted. Groups of the same time are
 /// in the order of their names, unless there are very many.
 pub struct Ranking<'trace> {
-    groups: Sorted<Added>,
+    groups: Sorted<NameSums>,
     /// The first group that is not in `ready`.
-    next: Option<Added>,
+    next: Option<NameSums>,
     /// Groups of the same time, in their order.
     ready: vec::IntoIter<NameGroup>,
     names: Names<'trace>,
@@ -284,7 +284,7 @@ impl<'trace> Ranking<'trace> {
             let name = self.names.get(added.name())?;
             alike.push(self.group(name, &added));
             self.next = self.groups.next()?;
-            let is_alike = |next: &Added| next.self_ns() == added.self_ns();
+            let is_alike = |next: &NameSums| next.self_ns() == added.self_ns();
             if alike.len() == ALIKE || !self.next.as_ref().is_some_and(is_alike) {
                 break;
             }
@@ -294,7 +294,7 @@ impl<'trace> Ranking<'trace> {
         Ok(())
     }
 
-    fn group(&self, name: String, added: &Added) -> NameGroup {
+    fn group(&self, name: String, added: &NameSums) -> NameGroup {
         let sums = added.sums();
         NameGroup {
             replaced: self.replaced.get(&name).copied().unwrap_or(0),

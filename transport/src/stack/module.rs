@@ -33,7 +33,7 @@ pub(crate) enum FileIdentity {
 }
 
 /// The parts of a loaded object that a walk over the stack needs.
-pub(super) struct Parts {
+pub(super) struct ObjectParts {
     /// Addresses of its code in this process.
     pub(super) text: Vec<Range<u64>>,
     /// By what it is distinguished from others.
@@ -44,12 +44,12 @@ pub(super) struct Parts {
     pub(super) unwind: ExplicitModuleSectionInfo<&'static [u8]>,
 }
 
-impl Parts {
+impl ObjectParts {
     /// Reads the object's headers.
     ///
     /// # Safety
     /// The object is loaded, and stays so during the call. What `unwind` refers to may be read only while it is.
-    pub(super) unsafe fn of(object: &LoadedObject) -> Parts {
+    pub(super) unsafe fn of(object: &LoadedObject) -> ObjectParts {
         // SAFETY: the caller's promise.
         let headers = unsafe { object.headers() };
         let text = headers
@@ -78,7 +78,7 @@ impl Parts {
                 slice::from_raw_parts(headers.as_ptr().cast::<u8>(), size_of_val(headers)).to_vec()
             })),
         };
-        Parts { text, sign, identity, unwind }
+        ObjectParts { text, sign, identity, unwind }
     }
 }
 
@@ -117,7 +117,7 @@ unsafe fn bytes(object: &LoadedObject, address: usize, size: usize) -> Option<&'
 }
 
 /// # Safety
-/// As [`Parts::of`].
+/// As [`ObjectParts::of`].
 unsafe fn build_id(object: &LoadedObject, headers: &[libc::Elf64_Phdr]) -> Option<&'static [u8]> {
     let endian = object::LittleEndian;
     headers.iter().filter(|header| header.p_type == libc::PT_NOTE).find_map(|header| {
@@ -131,7 +131,7 @@ unsafe fn build_id(object: &LoadedObject, headers: &[libc::Elf64_Phdr]) -> Optio
 }
 
 /// # Safety
-/// As [`Parts::of`].
+/// As [`ObjectParts::of`].
 unsafe fn unwind_tables(
     object: &LoadedObject,
     headers: &[libc::Elf64_Phdr],

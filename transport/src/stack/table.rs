@@ -15,7 +15,7 @@ use framehop::{MustNotAllocateDuringUnwind, Unwinder};
 use rpd_preload::lock::{lock, lock_within};
 
 use super::loader::{DynamicLoader, LoadedObject};
-use super::module::{Module, Parts, Sign};
+use super::module::{Module, ObjectParts, Sign};
 
 /// Finds the caller of a frame.
 pub(super) type FrameUnwinder = UnwinderX86_64<&'static [u8], MustNotAllocateDuringUnwind>;
@@ -129,7 +129,7 @@ impl Stacks {
         // SAFETY: the caller's promise.
         if unsafe { known.current.get(object) }.is_none() {
             // SAFETY: the caller's promise.
-            let (parts, path) = unsafe { (Parts::of(object), object.path()) };
+            let (parts, path) = unsafe { (ObjectParts::of(object), object.path()) };
             let file = path.file_name().unwrap_or_default().to_string_lossy();
             let between = (object.start..object.end).contains(&self.own)
                 || ["libamdhip64.so", "librpd_hip.so"].iter().any(|name| file.starts_with(name));

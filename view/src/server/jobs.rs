@@ -31,7 +31,7 @@ use super::access::{self, Access};
 use super::answers::{self, Parameters, failure, json};
 use super::{Opened, Served, answer, listening};
 use crate::kernel_code::Disassembler;
-use crate::overview::{Job, Overview, OwnClock, PARTS, Track};
+use crate::overview::{Job, Overview, OwnClock, PARTS, RankTrack};
 use crate::timeline::{Facts, Timeline};
 
 /// Ranks that are open at a time; of those whose traces are made, what was not used for longest is closed.
@@ -382,7 +382,7 @@ async fn ranks(State(jobs): State<Arc<Jobs>>, headers: HeaderMap) -> Response {
         slices: Vec<(String, i64)>,
     }
     let Overview { contents, jobs: all, tracks, .. } = &jobs.overview;
-    let track = |track: &Track| -> OneTrack<'_> {
+    let track = |track: &RankTrack| -> OneTrack<'_> {
         let rank = jobs.overview.rank(track);
         let since = |time: i64| time.saturating_sub(track.begin_ns);
         let slice_ns = contents.slice_ns();

@@ -37,7 +37,7 @@ impl ColumnKind {
 
 /// Which types the values of a column have.
 #[derive(Debug, Default, Clone, Copy)]
-pub(super) struct Seen {
+pub(super) struct SeenTypes {
     pub(super) integers: bool,
     /// Integers that a floating-point number would change.
     pub(super) long_integers: bool,
@@ -49,7 +49,7 @@ pub(super) struct Seen {
     pub(super) texts: bool,
 }
 
-impl Seen {
+impl SeenTypes {
     /// Takes note of an integer.
     pub(super) fn integer(&mut self, number: i64) {
         const EXACT: u64 = 1 << 53;
@@ -59,7 +59,7 @@ impl Seen {
 
     /// The type that holds all of them; None where there is no value.
     pub(super) fn kind(self) -> Option<ColumnKind> {
-        let Seen { integers, long_integers, reals, bytes, shared_texts, texts } = self;
+        let SeenTypes { integers, long_integers, reals, bytes, shared_texts, texts } = self;
         let has_numbers = integers || reals;
         Some(match (shared_texts || texts, bytes, has_numbers) {
             (false, false, false) => return None,
@@ -74,12 +74,12 @@ impl Seen {
 
 #[cfg(test)]
 mod tests {
-    use super::{ColumnKind, Seen};
+    use super::{ColumnKind, SeenTypes};
 
     #[test]
     fn a_column_has_the_type_that_holds_all_its_values() {
-        let of = |fill: &dyn Fn(&mut Seen)| {
-            let mut seen = Seen::default();
+        let of = |fill: &dyn Fn(&mut SeenTypes)| {
+            let mut seen = SeenTypes::default();
             fill(&mut seen);
             seen.kind()
         };
@@ -95,7 +95,7 @@ mod tests {
         assert_eq!([1 << 53, (1 << 53) + 1].map(mixed), [Some(ColumnKind::Real), Some(ColumnKind::Text)]);
         assert_eq!(of(&|seen| seen.bytes = true), Some(ColumnKind::Bytes));
         assert_eq!(of(&|seen| seen.shared_texts = true), Some(ColumnKind::SharedText));
-        let others: [fn(&mut Seen); 3] =
+        let others: [fn(&mut SeenTypes); 3] =
             [|seen| seen.integer(1), |seen| seen.bytes = true, |seen| seen.texts = true];
         for other in others {
             let mixed = of(&|seen| {

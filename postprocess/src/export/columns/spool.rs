@@ -12,7 +12,7 @@ use rusqlite::types::ValueRef;
 use rustc_hash::FxHashMap;
 use tempfile::SpooledTempFile;
 
-use super::kind::{ColumnKind, Seen};
+use super::kind::{ColumnKind, SeenTypes};
 use super::temporary;
 
 /// Memory of values; what is more goes to a file, bytes.
@@ -61,7 +61,7 @@ pub(super) struct Spool {
 
 #[derive(Default)]
 struct Column {
-    seen: Seen,
+    seen: SeenTypes,
     places: FxHashMap<Arc<str>, u32>,
     texts: Vec<Arc<str>>,
 }
@@ -155,7 +155,7 @@ fn long(out: &mut impl Write, tag: Tag, bytes: &[u8]) -> io::Result<()> {
 /// Values on their way out.
 pub(super) struct SpooledRows {
     values: BufReader<SpooledTempFile>,
-    seen: Vec<Seen>,
+    seen: Vec<SeenTypes>,
     /// Of each column.
     texts: Vec<Arc<StringArray>>,
     /// Rows to be read.

@@ -84,7 +84,7 @@ const KEYS: [&str; 19] = [
 
 /// A text that events are named by. Names and arguments of calls may be in tables with ids of their own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum Named {
+pub(super) enum EventName {
     /// Of a function, kernel or type.
     Name(i64),
     /// What a marker says.
@@ -97,7 +97,7 @@ pub(super) struct Sequence {
     id: u64,
     has_begun: bool,
     /// Numbers of event names and of texts in arguments, by id in the trace.
-    names: FxHashMap<Named, u64>,
+    names: FxHashMap<EventName, u64>,
     texts: FxHashMap<i64, u64>,
     /// Names that the packet that is being made brings.
     new: Vec<u8>,
@@ -115,7 +115,7 @@ impl Sequence {
     }
 
     /// Appends an event's name to it: the text with this id.
-    pub(super) fn name(&mut self, into: &mut Vec<u8>, id: Named, text: &[u8]) {
+    pub(super) fn name(&mut self, into: &mut Vec<u8>, id: EventName, text: &[u8]) {
         match intern(&mut self.names, id) {
             Some((iid, is_new)) => {
                 number(into, event::NAME_IID, iid);

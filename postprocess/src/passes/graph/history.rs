@@ -35,7 +35,7 @@ pub(crate) struct Instance {
 
 /// A kernel put into a graph by hand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Node {
+pub(crate) struct AddedKernel {
     pub(crate) graph: usize,
     pub(crate) start: i64,
     /// The call: row of `rocpd_api`.
@@ -46,7 +46,7 @@ pub(crate) struct Node {
 #[derive(Debug, Default)]
 pub(crate) struct GraphHistory {
     pub(crate) graphs: Vec<HistoryGraph>,
-    pub(crate) nodes: Vec<Node>,
+    pub(crate) nodes: Vec<AddedKernel>,
     /// In the order in which they were made in each process.
     pub(crate) instances: Vec<Instance>,
     /// When each executable handle was made, ns, and whether its kernels are known, in order of time.
@@ -151,7 +151,7 @@ impl GraphHistory {
         graph.end = graph.end.max(call.end);
         if has_launch {
             graph.nodes += 1;
-            self.nodes.push(Node { graph: at, start: call.start, api: call.id });
+            self.nodes.push(AddedKernel { graph: at, start: call.start, api: call.id });
         }
     }
 

@@ -6,7 +6,7 @@ use anyhow::Result;
 use rpd_schema::text::text_of;
 use serde::Serialize;
 
-use super::source::Source;
+use super::source::ComparedTrace;
 use crate::check::rule::are_sound;
 use crate::trace::has_table;
 
@@ -30,7 +30,7 @@ type Times = BTreeMap<u64, u128>;
 ///
 /// # Errors
 /// When a trace cannot be read.
-pub(super) fn clocks(sources: &[Source<'_>]) -> Result<Vec<Clock>> {
+pub(super) fn clocks(sources: &[ComparedTrace<'_>]) -> Result<Vec<Clock>> {
     let mut found: BTreeMap<(String, i64), [Times; 2]> = BTreeMap::new();
     for source in sources {
         if !has_table(source.trace, "rocpd_monitor")? {

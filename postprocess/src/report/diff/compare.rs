@@ -6,7 +6,7 @@ use anyhow::Result;
 use serde::{Serialize, Serializer};
 
 use super::division::{Part, Role};
-use super::read::{Sample, Spent, Sums};
+use super::read::{PartTotal, Spent, DiffSums};
 use super::replaced::pairs;
 use super::{DiffOptions, EFFECT_PERCENT, FALSE_DISCOVERIES, Sampled, UnitKind};
 use crate::pass::sorted::Sorted;
@@ -157,11 +157,11 @@ struct Taken {
 }
 
 /// Kernels of one side alone, in one scope: each with its samples.
-type OneSided = [Vec<(u32, Vec<Sample>)>; 2];
+type OneSided = [Vec<(u32, Vec<PartTotal>)>; 2];
 
 /// What is compared, and how.
 pub(super) struct Comparing<'a> {
-    sums: &'a Sums<'a>,
+    sums: &'a DiffSums<'a>,
     parts: &'a [Part],
     runs: &'a [Spent],
     of_side: &'a [usize],
@@ -176,7 +176,7 @@ pub(super) struct Comparing<'a> {
 
 impl<'a> Comparing<'a> {
     pub(super) fn new(
-        (sums, parts, runs, of_side): (&'a Sums<'a>, &'a [Part], &'a [Spent], &'a [usize]),
+        (sums, parts, runs, of_side): (&'a DiffSums<'a>, &'a [Part], &'a [Spent], &'a [usize]),
         shapes: &'a [Vec<u32>],
         sampled: Sampled,
         options: &'a DiffOptions<'a>,
@@ -220,12 +220,12 @@ impl<'a> Comparing<'a> {
     ///
     /// # Errors
     /// When a temporary file cannot be read.
-    pub(super) fn rows(&self, mut samples: Sorted<Sample>) -> Result<(Vec<Row>, usize)> {
+    pub(super) fn rows(&self, mut samples: Sorted<PartTotal>) -> Result<(Vec<Row>, usize)> {
         let mut rows = self.totals();
         let mut one_sided: BTreeMap<usize, OneSided> = BTreeMap::new();
         let mut next = samples.next()?;
         while let Some(first) = next {
-            let mut of_unit: BTreeMap<usize, Vec<Sample>> = BTreeMap::new();
+            let mut of_unit: BTreeMap<usize, Vec<PartTotal>> = BTreeMap::new();
             while let Some(sample) = next.filter(|sample| sample.unit == first.unit) {
                 if let Some(scope) = self.scope_of[sample.part as usize] {
                     of_unit.entry(scope).or_default().push(sample);
@@ -319,11 +319,11 @@ impl<'a> Comparing<'a> {
     fn unit(
         &self,
         unit: u32,
-        of_unit: BTreeMap<usize, Vec<Sample>>,
+        of_unit: BTreeMap<usize, Vec<PartTotal>>,
         rows: &mut Vec<Row>,
         one_sided: &mut BTreeMap<usize, OneSided>,
     ) {
-        let side = |sample: &Sample| self.of_side[self.parts[sample.part as usize].file];
+        let side = |sample: &PartTotal| self.of_side[self.parts[sample.part as usize].file];
         let is_on = |wanted: usize| of_unit.values().flatten().any(|sample| side(sample) == wanted);
         let is_everywhere = [is_on(0), is_on(1)];
         let of = self.sums.units.get(unit);
@@ -357,9 +357,9 @@ impl<'a> Comparing<'a> {
     /// Adds rows of kernels that one side alone has: of those in the place of others together with these.
     fn replaced(&self, at: usize, [gone, new]: OneSided, rows: &mut Vec<Row>) {
         let scope = &self.scopes[at];
-        let launches = |units: &[(u32, Vec<Sample>)], side: usize| -> Vec<(u32, u64)> {
+        let launches = |units: &[(u32, Vec<PartTotal>)], side: usize| -> Vec<(u32, u64)> {
             let parts = scope.parts(self.of_side, side).max(1) as f64;
-            let each = |samples: &Vec<Sample>| {
+            let each = |samples: &Vec<PartTotal>| {
                 (samples.iter().map(|sample| sample.count as f64).sum::<f64>() / parts).round() as u64
             };
             units.iter().map(|(unit, samples)| (*unit, each(samples))).collect()
@@ -370,7 +370,7 @@ impl<'a> Comparing<'a> {
             (Some(before), Some(after)) => pairs((&launches(&gone, 0), before), (&launches(&new, 1), after)),
             _ => Vec::new(),
         };
-        let [gone, new] = [gone, new].map(|units| units.into_iter().collect::<BTreeMap<u32, Vec<Sample>>>());
+        let [gone, new] = [gone, new].map(|units| units.into_iter().collect::<BTreeMap<u32, Vec<PartTotal>>>());
         for (a, b) in &pairs {
             let mut samples = gone[a].clone();
             samples.extend(&new[b]);
@@ -392,7 +392,7 @@ impl<'a> Comparing<'a> {
     }
 
     /// The row of what one side alone has.
-    fn alone(&self, scope: &Scope, unit: u32, samples: &[Sample], side: usize) -> Row {
+    fn alone(&self, scope: &Scope, unit: u32, samples: &[PartTotal], side: usize) -> Row {
         let at = self.scopes.iter().position(|other| other.label == scope.label).unwrap_or(0);
         let of = self.sums.units.get(unit);
         let taken = self.taken(at, of.kind, samples);
@@ -420,7 +420,7 @@ impl<'a> Comparing<'a> {
     }
 
     /// What a unit took in each part of a scope.
-    fn taken(&self, at: usize, kind: UnitKind, samples: &[Sample]) -> Taken {
+    fn taken(&self, at: usize, kind: UnitKind, samples: &[PartTotal]) -> Taken {
         let scope = &self.scopes[at];
         let mut taken =
             Taken { kind, values: vec![Vec::new(); self.of_side.len()], counts: [0; 2], totals: [0; 2] };

@@ -4,7 +4,7 @@ use anyhow::Result;
 use rustc_hash::FxHashMap;
 
 use super::markers::{family, outermost};
-use super::source::{Call, Source, ThreadKey};
+use super::source::{Call, ComparedTrace, ThreadKey};
 use crate::pass::sorted::Sorter;
 
 /// Blocks of a run that has no iterations.
@@ -71,7 +71,7 @@ impl Division {
     /// # Errors
     /// When the trace cannot be read.
     pub(super) fn of_marker(
-        (source, file): (&Source<'_>, usize),
+        (source, file): (&ComparedTrace<'_>, usize),
         marker: &str,
         skip: usize,
         parts: &mut Vec<Part>,

@@ -10,7 +10,7 @@ use anyhow::{Result, bail};
 use bytemuck::{Pod, Zeroable};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::source::{Call, Source, ThreadKey};
+use super::source::{Call, ComparedTrace, ThreadKey};
 use crate::pass::sorted::Sorter;
 use crate::passes::autograd::marker::MarkerText;
 use crate::text;
@@ -56,7 +56,7 @@ impl MarkerNames {
     ///
     /// # Errors
     /// When a trace cannot be read.
-    pub(super) fn of(sources: &[Source<'_>], often: u64) -> Result<MarkerNames> {
+    pub(super) fn of(sources: &[ComparedTrace<'_>], often: u64) -> Result<MarkerNames> {
         let mut texts: FxHashMap<String, [u64; 2]> = FxHashMap::default();
         let mut families: FxHashMap<String, Vec<u64>> = FxHashMap::default();
         for (at, source) in sources.iter().enumerate() {
@@ -98,7 +98,7 @@ impl MarkerNames {
     ///
     /// # Errors
     /// When the one that was asked for is not in a file, or a trace cannot be read.
-    pub(super) fn iteration(&self, sources: &[Source<'_>], asked: Option<&str>) -> Result<Option<String>> {
+    pub(super) fn iteration(&self, sources: &[ComparedTrace<'_>], asked: Option<&str>) -> Result<Option<String>> {
         if let Some(asked) = asked {
             let asked = family(asked);
             let missing = |at: usize| self.families.get(asked.as_ref()).is_none_or(|files| files[at] == 0);
@@ -155,7 +155,7 @@ struct MarkerRow {
 /// # Errors
 /// When the trace, or a temporary file, cannot be read.
 pub(super) fn outermost(
-    source: &Source<'_>,
+    source: &ComparedTrace<'_>,
     candidate: impl Fn(&Call) -> Option<u32>,
     mut visit: impl FnMut(ThreadKey, (i64, i64), u32),
 ) -> Result<()> {

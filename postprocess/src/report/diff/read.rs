@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 use super::division::Division;
 use super::markers::{MarkerNames, family};
 use super::shapes::{Contexts, Shapes};
-use super::source::{Source, ThreadKey};
+use super::source::{ComparedTrace, ThreadKey};
 use super::units::{UnitKind, Units};
 use crate::notes::{Notes, look};
 use crate::pass::sorted::{Sorted, Sorter};
@@ -42,7 +42,7 @@ struct Event {
 /// What a unit took in a part of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
 #[repr(C)]
-pub(super) struct Sample {
+pub(super) struct PartTotal {
     pub(super) unit: u32,
     pub(super) part: u32,
     pub(super) count: u64,
@@ -74,9 +74,9 @@ impl Spent {
 }
 
 /// What all files are added up to.
-pub(super) struct Sums<'a> {
+pub(super) struct DiffSums<'a> {
     pub(super) units: Units,
-    pub(super) samples: Sorter<Sample>,
+    pub(super) samples: Sorter<PartTotal>,
     pub(super) shapes: Shapes,
     /// Per part what its GPUs did, and its shape; by the number of the part.
     pub(super) spent: FxHashMap<u32, (Spent, u32)>,
@@ -124,7 +124,7 @@ impl Whole {
     ///
     /// # Errors
     /// When the trace, or a temporary file, cannot be read.
-    pub(super) fn of(source: &Source<'_>, communication: &Regex) -> Result<Whole> {
+    pub(super) fn of(source: &ComparedTrace<'_>, communication: &Regex) -> Result<Whole> {
         let mut ops = Sorter::new();
         let left_out = each_op(source.trace, &source.selected, "", |op| ops.push(op))?;
         let mut texts = OpTexts::of(source.trace)?;
@@ -173,7 +173,7 @@ impl Whole {
     }
 }
 
-impl Sums<'_> {
+impl DiffSums<'_> {
     /// The shape of a part; that of one in which nothing ran is not among those that are known.
     pub(super) fn shape_of(&self, part: u32) -> u32 {
         self.spent.get(&part).map_or(u32::MAX, |(_, shape)| *shape)
@@ -185,7 +185,7 @@ impl Sums<'_> {
     /// When the trace, or a temporary file, cannot be read, or a signal came.
     pub(super) fn add(
         &mut self,
-        source: &Source<'_>,
+        source: &ComparedTrace<'_>,
         division: &Division,
         (names, iteration): (&MarkerNames, Option<&str>),
     ) -> Result<u64> {
@@ -203,7 +203,7 @@ impl Sums<'_> {
     /// Reads the calls; what is known of each goes by its row.
     fn calls(
         &mut self,
-        source: &Source<'_>,
+        source: &ComparedTrace<'_>,
         division: &Division,
         (names, iteration): (&MarkerNames, Option<&str>),
         events: &mut Sorter<Event>,
@@ -268,7 +268,7 @@ impl Sums<'_> {
     /// Reads the operations; `parts` has those that calls caused, by their rows.
     fn ops(
         &mut self,
-        source: &Source<'_>,
+        source: &ComparedTrace<'_>,
         division: &Division,
         parts: &mut Option<Sorted<[i64; 2]>>,
         events: &mut Sorter<Event>,
@@ -375,7 +375,7 @@ impl Sums<'_> {
             let shape = self.shapes.number(launched, side, contexts);
             self.spent.insert(first.part, (spent, shape));
             for (unit, (count, total_ns)) in totals {
-                self.samples.push(Sample { unit, part: first.part, count, total_ns })?;
+                self.samples.push(PartTotal { unit, part: first.part, count, total_ns })?;
             }
         }
         Ok(())
@@ -402,7 +402,7 @@ fn name_or_none(name: &str) -> &str {
 }
 
 /// By operation the part of the call that caused it.
-fn parts_of_ops(source: &Source<'_>, calls: Sorter<[i64; 2]>) -> Result<Sorted<[i64; 2]>> {
+fn parts_of_ops(source: &ComparedTrace<'_>, calls: Sorter<[i64; 2]>) -> Result<Sorted<[i64; 2]>> {
     let (mut links, mut found) = (Sorter::new(), Sorter::new());
     if has_table(source.trace, "rocpd_api_ops")? {
         let mut rows = source.trace.prepare("SELECT api_id, op_id FROM rocpd_api_ops")?;

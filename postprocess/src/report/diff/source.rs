@@ -12,7 +12,7 @@ use crate::trace::marker::{is_marker, is_text};
 use crate::trace::{Strings, has_table};
 
 /// A file, and what of it is compared.
-pub(super) struct Source<'a> {
+pub(super) struct ComparedTrace<'a> {
     pub(super) name: &'a str,
     pub(super) trace: &'a Connection,
     pub(super) version: Version,
@@ -42,7 +42,7 @@ pub(super) struct Call {
     pub(super) is_asked: bool,
 }
 
-impl Source<'_> {
+impl ComparedTrace<'_> {
     /// Shows `visit` each call and marker of iterations, or markers only, and says how many rows of the region have times that cannot be.
     ///
     /// # Errors

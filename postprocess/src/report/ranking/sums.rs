@@ -81,7 +81,7 @@ struct Part {
 /// All sums of a name; ordered from the most self time to the least.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
 #[repr(C)]
-pub(super) struct Added {
+pub(super) struct NameSums {
     not_self_ns: u64,
     ids: [i64; 2],
     sums: RunningSums,
@@ -89,7 +89,7 @@ pub(super) struct Added {
     has_percentiles: u64,
 }
 
-impl Added {
+impl NameSums {
     pub(super) fn self_ns(&self) -> u64 {
         !self.not_self_ns
     }
@@ -155,7 +155,7 @@ impl Sums {
     }
 
     /// Hands all sums of each name to `each`.
-    pub(super) fn each(mut self, mut each: impl FnMut(Added) -> Result<()>) -> Result<()> {
+    pub(super) fn each(mut self, mut each: impl FnMut(NameSums) -> Result<()>) -> Result<()> {
         self.write_parts()?;
         drop(self.recent);
         let mut parts = self.parts.sorted()?;
@@ -169,7 +169,7 @@ impl Sums {
                 next = parts.next()?;
             }
             let percentiles = durations.as_mut().map(|all| percentiles(all, sums.calls)).transpose()?;
-            each(Added {
+            each(NameSums {
                 not_self_ns: !sums.self_ns,
                 ids,
                 sums,

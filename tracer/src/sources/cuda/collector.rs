@@ -233,7 +233,7 @@ fn flush(recorder: &'static Recorder, attachment: &Attachment, decoder: &mut Dec
     // SAFETY: the buffers of the whole process, and a place for the number, which begins anew.
     let answer = unsafe { (attachment.cupti.dropped)(std::ptr::null_mut(), 0, &raw mut dropped) };
     if answer == status::SUCCESS && dropped > 0 {
-        recorder.counters.lose(Cause::CuptiFull, dropped as u64);
+        recorder.counters.lose(Cause::VendorFull, dropped as u64);
         decoder.has_lost();
     }
     read(recorder, attachment, decoder);
@@ -266,7 +266,7 @@ fn read(recorder: &'static Recorder, attachment: &Attachment, decoder: &mut Deco
             if answer != status::MAX_LIMIT_REACHED {
                 static SAID: Once = Once::new();
                 say(&SAID, "read its own records: cuptiActivityGetNextRecord", attachment, answer);
-                recorder.counters.lose(Cause::CuptiUnreadable, 1);
+                recorder.counters.lose(Cause::VendorUnreadable, 1);
                 decoder.has_lost();
             }
             attachment.buffers.done(filled);
