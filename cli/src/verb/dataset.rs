@@ -233,8 +233,9 @@ impl Extract {
 
     /// Says which manifests are left out, and what is there twice.
     fn tell(&self, contents: &DatasetContents) {
-        let is_noted =
-            |finding: &&DatasetFinding| [DatasetFindingKind::Damaged, DatasetFindingKind::Double].contains(&finding.kind);
+        let is_noted = |finding: &&DatasetFinding| {
+            [DatasetFindingKind::Damaged, DatasetFindingKind::Double].contains(&finding.kind)
+        };
         let noted: Vec<&DatasetFinding> = contents.findings.iter().filter(is_noted).collect();
         for finding in noted.iter().take(MOST_NOTED) {
             note(format_args!("{}: {}", shown(&self.directory), finding.in_words()));
@@ -259,7 +260,8 @@ impl Extract {
             0 => contents.without_ranks(),
             all => {
                 let directory = contents.in_shell();
-                let is_damaged = contents.findings.iter().any(|finding| finding.kind == DatasetFindingKind::Damaged);
+                let is_damaged =
+                    contents.findings.iter().any(|finding| finding.kind == DatasetFindingKind::Damaged);
                 let damaged = match is_damaged {
                     true => format!("; a manifest is damaged: rpd dataset check {directory} says which"),
                     false => String::new(),

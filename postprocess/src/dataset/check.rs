@@ -205,7 +205,11 @@ fn leftovers(place: &Place, named: &BTreeSet<PathBuf>) -> Result<Vec<DatasetFind
         } else {
             continue;
         };
-        found.push(DatasetFinding { kind: DatasetFindingKind::Leftover, place: relative, what: what.to_string() });
+        found.push(DatasetFinding {
+            kind: DatasetFindingKind::Leftover,
+            place: relative,
+            what: what.to_string(),
+        });
     }
     Ok(found)
 }

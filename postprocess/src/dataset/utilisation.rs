@@ -180,7 +180,8 @@ impl DatasetContents {
             );
         }
         groups.sort_unstable();
-        let none = RankUtilisation { gpus: Vec::new(), busy_ns: 0, parts: vec![0; axis.parts], impossible: 0 };
+        let none =
+            RankUtilisation { gpus: Vec::new(), busy_ns: 0, parts: vec![0; axis.parts], impossible: 0 };
         let mut sums = Sums { axis, found: none, ends: Vec::new(), part: (0, 0, 0) };
         let mut groups = groups.into_iter().peekable();
         // By the start of its next operation: each open row group, and that operation.

@@ -33,7 +33,7 @@ use crate::notes::Notes;
 use crate::region::Region;
 use field::{clock, counter as counter_field, event, host, packet as packet_field, track};
 use message::{content, fixed, message, number};
-use packet::{Key, EventName, Sequence, argument, category, dimensions, text};
+use packet::{EventName, Key, Sequence, argument, category, dimensions, text};
 
 /// Writes the part `region` of the trace `file`, which is open as `trace`, to `out`.
 ///

@@ -8,7 +8,7 @@ use anyhow::{Result, bail};
 
 use super::gpu::GpuNumbers;
 use super::input::Input;
-use super::node::{self, Moved, Nodes, ClockDomain};
+use super::node::{self, ClockDomain, Moved, Nodes};
 use crate::text;
 
 /// How clocks and hosts are to be found.

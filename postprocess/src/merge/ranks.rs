@@ -74,7 +74,8 @@ fn apart_in_time(plan: &MergePlan<'_>) -> Option<String> {
         let id = i64::from(session.session);
         let timeline = plan.nodes.timeline(plan.inputs, number, id);
         let ends = [session_fact::START_MONOTONIC_NS, session_fact::END_MONOTONIC_NS];
-        let (ClockDomain::Clock(_), [Some(start), Some(end)]) = (timeline, ends.map(|key| session.number(key)))
+        let (ClockDomain::Clock(_), [Some(start), Some(end)]) =
+            (timeline, ends.map(|key| session.number(key)))
         else {
             continue;
         };

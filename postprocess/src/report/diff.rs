@@ -165,7 +165,14 @@ pub fn diff(a: &[DiffFile<'_>], b: &[DiffFile<'_>], options: &DiffOptions<'_>) -
             };
             let selected = select(options.region)?;
             let alike = select(&options.region.of_all_operations())?;
-            Ok(ComparedTrace { name: &file.name, trace: file.trace, version: file.version, side, selected, alike })
+            Ok(ComparedTrace {
+                name: &file.name,
+                trace: file.trace,
+                version: file.version,
+                side,
+                selected,
+                alike,
+            })
         })
         .collect::<Result<_>>()?;
     notes.show("looking for a marker that repeats");

@@ -19,7 +19,7 @@ use rusqlite::types::ValueRef;
 use serde::Serialize;
 
 use self::nested::{NestedCall, NestedCalls};
-use self::sums::{NameSums, NameKeys, Sums};
+use self::sums::{NameKeys, NameSums, Sums};
 use crate::check::outlier::Outliers;
 use crate::check::rule::are_sound;
 use crate::pass::sorted::{Sorted, Sorter};

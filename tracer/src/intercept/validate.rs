@@ -195,20 +195,33 @@ impl Drop for ValidationRequest {
     }
 }
 
-static REQUESTS: LazyLock<ArrayQueue<ValidationRequest>> = LazyLock::new(|| ArrayQueue::new(MOST));
-static RESULTS: LazyLock<Mutex<HashMap<DispatchPlace, Vec<ValidationText>>>> = LazyLock::new(Mutex::default);
-/// Which queue's dispatch is being compared, and which queues the application has destroyed.
-static QUEUES: LazyLock<Mutex<QueuesCompared>> = LazyLock::new(Mutex::default);
-/// The comparison under way is to end.
-static CUT: AtomicBool = AtomicBool::new(false);
-/// Dispatches that were not compared because too many waited.
-static MISSED: AtomicU64 = AtomicU64::new(0);
-/// There is a thread that serves requests.
-static SERVES: AtomicBool = AtomicBool::new(false);
-/// It is to end.
-static STOP: AtomicBool = AtomicBool::new(false);
+/// The thread that compares: what it is asked for and what it has found.
+struct ValidationService {
+    requests: ArrayQueue<ValidationRequest>,
+    results: Mutex<HashMap<DispatchPlace, Vec<ValidationText>>>,
+    queues: Mutex<QueuesCompared>,
+    /// The comparison under way is to end.
+    cut: AtomicBool,
+    /// Dispatches that were not compared because too many waited.
+    missed: AtomicU64,
+    /// The thread is there, and serves requests.
+    serves: AtomicBool,
+    /// It is to end.
+    stops: AtomicBool,
+}
 
-/// See [`QUEUES`]. A queue is its GPU and its number there, which no other queue of the process has.
+static SERVICE: LazyLock<ValidationService> = LazyLock::new(|| ValidationService {
+    requests: ArrayQueue::new(MOST),
+    results: Mutex::default(),
+    queues: Mutex::default(),
+    cut: AtomicBool::new(false),
+    missed: AtomicU64::new(0),
+    serves: AtomicBool::new(false),
+    stops: AtomicBool::new(false),
+});
+
+/// Which queue's dispatch is being compared, and which queues the application has destroyed. A queue is its GPU and its number there, which
+/// no other queue of the process has.
 #[derive(Default)]
 struct QueuesCompared {
     at_work: Option<(u32, u32)>,
@@ -218,16 +231,16 @@ struct QueuesCompared {
 /// The application destroys a queue, and may free what its dispatches use: waits until nobody reads it, `deadline` at most.
 pub(super) fn leave(queue: (u32, u32), deadline: Duration) {
     let begin = Instant::now();
-    lock(&QUEUES).gone.insert(queue);
-    while lock(&QUEUES).at_work == Some(queue) && begin.elapsed() < deadline {
-        CUT.store(true, Ordering::SeqCst);
+    lock(&SERVICE.queues).gone.insert(queue);
+    while lock(&SERVICE.queues).at_work == Some(queue) && begin.elapsed() < deadline {
+        SERVICE.cut.store(true, Ordering::SeqCst);
         std::thread::sleep(GLANCE);
     }
 }
 
 /// Why a comparison is to end before its end.
 fn cut_off() -> Option<&'static str> {
-    match (STOP.load(Ordering::Relaxed), CUT.load(Ordering::Relaxed)) {
+    match (SERVICE.stops.load(Ordering::Relaxed), SERVICE.cut.load(Ordering::Relaxed)) {
         (true, _) => Some("was cut off: the program ended"),
         (false, true) => Some("was cut off: its queue was destroyed"),
         (false, false) => None,
@@ -242,7 +255,7 @@ pub(super) fn ask(
     (original, candidate): (Packet, Packet),
     loaded: &Arc<LoadedCandidate>,
 ) -> Option<Arc<DispatchGate>> {
-    if !SERVES.load(Ordering::SeqCst) {
+    if !SERVICE.serves.load(Ordering::SeqCst) {
         return None;
     }
     if let Err(why) = &validation.places {
@@ -254,7 +267,7 @@ pub(super) fn ask(
         // A later dispatch is compared in its place.
         validation.left.fetch_add(1, Ordering::Relaxed);
         validation.missed.fetch_add(1, Ordering::Relaxed);
-        MISSED.fetch_add(1, Ordering::Relaxed);
+        SERVICE.missed.fetch_add(1, Ordering::Relaxed);
         return None;
     };
     let request = ValidationRequest {
@@ -267,8 +280,8 @@ pub(super) fn ask(
         _loaded: Arc::clone(loaded),
     };
     // One that finds no room is dropped, and so is its gate open.
-    drop(REQUESTS.push(request));
-    if !SERVES.load(Ordering::SeqCst) {
+    drop(SERVICE.requests.push(request));
+    if !SERVICE.serves.load(Ordering::SeqCst) {
         open_all();
     }
     Some(gate)
@@ -276,16 +289,16 @@ pub(super) fn ask(
 
 /// How many dispatches were not compared when their turn came, because too many waited.
 pub(super) fn missed() -> u64 {
-    MISSED.load(Ordering::Relaxed)
+    SERVICE.missed.load(Ordering::Relaxed)
 }
 
 /// What was found before that dispatch, once.
 pub(crate) fn result(place: DispatchPlace) -> Vec<ValidationText> {
-    lock(&RESULTS).remove(&place).unwrap_or_default()
+    lock(&SERVICE.results).remove(&place).unwrap_or_default()
 }
 
 fn keep(place: DispatchPlace, found: Vec<ValidationText>) {
-    let mut results = lock(&RESULTS);
+    let mut results = lock(&SERVICE.results);
     if results.len() < MOST_RESULTS {
         results.insert(place, found);
     }
@@ -293,17 +306,17 @@ fn keep(place: DispatchPlace, found: Vec<ValidationText>) {
 
 /// Nobody serves requests any more: none waits.
 fn open_all() {
-    while REQUESTS.pop().is_some() {}
+    while SERVICE.requests.pop().is_some() {}
 }
 
 /// Starts the thread that compares.
 pub(super) fn start(runtime: Runtime, config: &'static ValidationConfig) {
     // SAFETY: the runtime lives while the candidates' thread begins to serve it.
     unsafe { gate::make(&runtime, MOST) };
-    STOP.store(false, Ordering::SeqCst);
-    SERVES.store(true, Ordering::SeqCst);
+    SERVICE.stops.store(false, Ordering::SeqCst);
+    SERVICE.serves.store(true, Ordering::SeqCst);
     if let Err(error) = threads::spawn(c"rpd-validate", move || run(runtime, config)) {
-        SERVES.store(false, Ordering::SeqCst);
+        SERVICE.serves.store(false, Ordering::SeqCst);
         open_all();
         log::problem(&format!("cannot start a thread ({error}): nothing is validated"));
     }
@@ -311,9 +324,9 @@ pub(super) fn start(runtime: Runtime, config: &'static ValidationConfig) {
 
 /// The runtime goes down: waits until nothing is asked of it, `deadline` at most.
 pub(super) fn stop(deadline: Duration) {
-    STOP.store(true, Ordering::SeqCst);
+    SERVICE.stops.store(true, Ordering::SeqCst);
     let begin = Instant::now();
-    while SERVES.load(Ordering::SeqCst) && begin.elapsed() < deadline {
+    while SERVICE.serves.load(Ordering::SeqCst) && begin.elapsed() < deadline {
         std::thread::sleep(GLANCE);
     }
 }
@@ -323,16 +336,16 @@ fn run(runtime: Runtime, config: &'static ValidationConfig) {
     if std::panic::catch_unwind(body).is_err() {
         log::problem("nothing is validated any more");
     }
-    lock(&QUEUES).at_work = None;
-    SERVES.store(false, Ordering::SeqCst);
+    lock(&SERVICE.queues).at_work = None;
+    SERVICE.serves.store(false, Ordering::SeqCst);
     open_all();
 }
 
 fn serve(runtime: Runtime, config: &'static ValidationConfig) {
     let mut copier = Copier::new(runtime, config.most_bytes, cut_off);
     let mut waiting: Vec<ValidationRequest> = Vec::new();
-    while !STOP.load(Ordering::SeqCst) {
-        waiting.extend(std::iter::from_fn(|| REQUESTS.pop()));
+    while !SERVICE.stops.load(Ordering::SeqCst) {
+        waiting.extend(std::iter::from_fn(|| SERVICE.requests.pop()));
         // Nothing is behind the gate any more: its queue was destroyed.
         waiting.retain(|request| Arc::strong_count(&request.gate) > 1);
         // One queue may wait for another, so whichever has arrived is next.
@@ -342,15 +355,15 @@ fn serve(runtime: Runtime, config: &'static ValidationConfig) {
         };
         let request = waiting.swap_remove(place);
         let (gpu, queue, _) = request.place;
-        let mut queues = lock(&QUEUES);
+        let mut queues = lock(&SERVICE.queues);
         if queues.gone.contains(&(gpu, queue)) {
             continue;
         }
         queues.at_work = Some((gpu, queue));
-        CUT.store(false, Ordering::SeqCst);
+        SERVICE.cut.store(false, Ordering::SeqCst);
         drop(queues);
         let found = compare(&mut copier, config.measure, &request);
-        lock(&QUEUES).at_work = None;
+        lock(&SERVICE.queues).at_work = None;
         // The rows are there before the dispatch can end.
         keep(request.place, found);
     }

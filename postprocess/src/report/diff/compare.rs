@@ -6,7 +6,7 @@ use anyhow::Result;
 use serde::{Serialize, Serializer};
 
 use super::division::{Part, Role};
-use super::read::{PartTotal, Spent, DiffSums};
+use super::read::{DiffSums, PartTotal, Spent};
 use super::replaced::pairs;
 use super::{DiffOptions, EFFECT_PERCENT, FALSE_DISCOVERIES, Sampled, UnitKind};
 use crate::pass::sorted::Sorted;
@@ -370,7 +370,8 @@ impl<'a> Comparing<'a> {
             (Some(before), Some(after)) => pairs((&launches(&gone, 0), before), (&launches(&new, 1), after)),
             _ => Vec::new(),
         };
-        let [gone, new] = [gone, new].map(|units| units.into_iter().collect::<BTreeMap<u32, Vec<PartTotal>>>());
+        let [gone, new] =
+            [gone, new].map(|units| units.into_iter().collect::<BTreeMap<u32, Vec<PartTotal>>>());
         for (a, b) in &pairs {
             let mut samples = gone[a].clone();
             samples.extend(&new[b]);

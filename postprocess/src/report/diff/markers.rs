@@ -98,7 +98,11 @@ impl MarkerNames {
     ///
     /// # Errors
     /// When the one that was asked for is not in a file, or a trace cannot be read.
-    pub(super) fn iteration(&self, sources: &[ComparedTrace<'_>], asked: Option<&str>) -> Result<Option<String>> {
+    pub(super) fn iteration(
+        &self,
+        sources: &[ComparedTrace<'_>],
+        asked: Option<&str>,
+    ) -> Result<Option<String>> {
         if let Some(asked) = asked {
             let asked = family(asked);
             let missing = |at: usize| self.families.get(asked.as_ref()).is_none_or(|files| files[at] == 0);

@@ -31,12 +31,12 @@ const LAST_KERNELS: Duration = Duration::from_secs(2);
 const STANDSTILL: Duration = Duration::from_secs(2);
 /// How often who waits looks whether the writer should rather write.
 const GLANCE: Duration = Duration::from_millis(5);
-/// How long the lock of [`STATE`] may take, which its holders keep for moments.
+/// How long the lock of [`Collector::state`] may take, which its holders keep for moments.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// What the thread is asked for.
 #[derive(Default)]
-struct State {
+struct CollectorState {
     /// The process that it is of; in a forked child it is of another.
     pid: u32,
     /// Which thread it is of: one that ends may find that the next has begun.
@@ -51,11 +51,12 @@ struct State {
     full: bool,
 }
 
-impl State {
+impl CollectorState {
     /// A thread is about to run; its generation.
     fn begin(&mut self) -> u64 {
         let generation = self.generation + 1;
-        *self = State { pid: std::process::id(), generation, runs: true, ..State::default() };
+        *self =
+            CollectorState { pid: std::process::id(), generation, runs: true, ..CollectorState::default() };
         generation
     }
 
@@ -74,19 +75,37 @@ impl State {
     }
 }
 
-static STATE: Mutex<State> =
-    Mutex::new(State { pid: 0, generation: 0, runs: false, asked: 0, done: 0, is_last: false, full: false });
-static CHANGED: Condvar = Condvar::new();
-/// Launches whose kernel has not come.
-static OUTSTANDING: AtomicU64 = AtomicU64::new(0);
-/// Buffers that were read so far.
-static READ: AtomicU64 = AtomicU64::new(0);
-/// The thread's number.
-static TID: AtomicU64 = AtomicU64::new(0);
+/// The thread, for those who ask it and wait for it.
+struct Collector {
+    state: Mutex<CollectorState>,
+    changed: Condvar,
+    /// Launches whose kernel has not come.
+    outstanding: AtomicU64,
+    /// Buffers that were read so far.
+    read: AtomicU64,
+    /// The thread's number.
+    tid: AtomicU64,
+}
+
+static COLLECTOR: Collector = Collector {
+    state: Mutex::new(CollectorState {
+        pid: 0,
+        generation: 0,
+        runs: false,
+        asked: 0,
+        done: 0,
+        is_last: false,
+        full: false,
+    }),
+    changed: Condvar::new(),
+    outstanding: AtomicU64::new(0),
+    read: AtomicU64::new(0),
+    tid: AtomicU64::new(0),
+};
 
 /// Starts the thread. False: there is none.
 pub(super) fn begin(recorder: &'static Recorder, attachment: &'static Attachment) -> bool {
-    let Some(mut state) = lock_within(&STATE, PATIENCE) else { return false };
+    let Some(mut state) = lock_within(&COLLECTOR.state, PATIENCE) else { return false };
     let generation = state.begin();
     let spawned = threads::spawn(c"rpd-cuda", move || {
         let _ends = Ends(generation);
@@ -101,19 +120,19 @@ struct Ends(u64);
 
 impl Drop for Ends {
     fn drop(&mut self) {
-        if let Some(mut state) = lock_within(&STATE, PATIENCE) {
+        if let Some(mut state) = lock_within(&COLLECTOR.state, PATIENCE) {
             state.end(self.0);
         }
-        CHANGED.notify_all();
+        COLLECTOR.changed.notify_all();
     }
 }
 
 /// A buffer is full.
 pub(super) fn wake() {
-    if let Some(mut state) = lock_within(&STATE, Duration::from_millis(1)) {
+    if let Some(mut state) = lock_within(&COLLECTOR.state, Duration::from_millis(1)) {
         state.full = true;
     }
-    CHANGED.notify_all();
+    COLLECTOR.changed.notify_all();
 }
 
 /// Has all that CUPTI has by now recorded, within `deadline`.
@@ -130,36 +149,38 @@ pub(super) fn finish() {
 
 /// Whether launches wait for their kernels.
 pub(super) fn has_outstanding() -> bool {
-    attach::current().is_some() && OUTSTANDING.load(Ordering::Relaxed) > 0
+    attach::current().is_some() && COLLECTOR.outstanding.load(Ordering::Relaxed) > 0
 }
 
 fn ask(deadline: Duration, is_last: bool) {
     // A forked child has a copy of the state, which nobody serves and somebody may have locked.
-    if attach::current().is_none() || TID.load(Ordering::Relaxed) == u64::from(rpd_transport::thread::tid()) {
+    if attach::current().is_none()
+        || COLLECTOR.tid.load(Ordering::Relaxed) == u64::from(rpd_transport::thread::tid())
+    {
         return;
     }
     let begin = Instant::now();
-    let mut progress = (READ.load(Ordering::Relaxed), begin);
-    let Some(mut state) = lock_within(&STATE, deadline) else { return };
+    let mut progress = (COLLECTOR.read.load(Ordering::Relaxed), begin);
+    let Some(mut state) = lock_within(&COLLECTOR.state, deadline) else { return };
     if !state.runs || state.pid != std::process::id() {
         return;
     }
     state.asked += 1;
     state.is_last |= is_last;
     let mine = state.asked;
-    CHANGED.notify_all();
+    COLLECTOR.changed.notify_all();
     while state.runs && state.done < mine && begin.elapsed() < deadline {
         // It may wait for room, which the writer makes, which may be who waits here.
         if !is_last && recorder::get().is_some_and(Recorder::pressed) {
             return;
         }
-        let read = READ.load(Ordering::Relaxed);
+        let read = COLLECTOR.read.load(Ordering::Relaxed);
         if read != progress.0 {
             progress = (read, Instant::now());
         } else if progress.1.elapsed() > STANDSTILL {
             return;
         }
-        state = CHANGED.wait_timeout(state, GLANCE).unwrap_or_else(PoisonError::into_inner).0;
+        state = COLLECTOR.changed.wait_timeout(state, GLANCE).unwrap_or_else(PoisonError::into_inner).0;
     }
 }
 
@@ -171,20 +192,20 @@ struct Task {
 
 /// Nothing: another thread has begun.
 fn wait(generation: u64, until: Instant) -> Option<Task> {
-    let mut state = lock_within(&STATE, PATIENCE)?;
+    let mut state = lock_within(&COLLECTOR.state, PATIENCE)?;
     if state.generation != generation {
         return None;
     }
     while state.asked == state.done && !state.full && Instant::now() < until {
         let left = until.saturating_duration_since(Instant::now());
-        state = CHANGED.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
+        state = COLLECTOR.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
     }
     state.full = false;
     Some(Task { asked: state.asked, is_last: state.is_last })
 }
 
 fn run(recorder: &'static Recorder, attachment: &'static Attachment, generation: u64) {
-    TID.store(rpd_transport::thread::tid().into(), Ordering::Relaxed);
+    COLLECTOR.tid.store(rpd_transport::thread::tid().into(), Ordering::Relaxed);
     let mut decoder = Decoder::new(recorder, attachment.functions);
     let mut flushed = Instant::now();
     let mut off_since = None;
@@ -207,10 +228,10 @@ fn run(recorder: &'static Recorder, attachment: &'static Attachment, generation:
             let spent = clock::read(Clock::ThreadCpu);
             recorder.counters.cpu_ns.fetch_add(spent - cpu, Ordering::Relaxed);
             cpu = spent;
-            if let Some(mut state) = lock_within(&STATE, PATIENCE) {
+            if let Some(mut state) = lock_within(&COLLECTOR.state, PATIENCE) {
                 state.has_done(generation, done);
             }
-            CHANGED.notify_all();
+            COLLECTOR.changed.notify_all();
             // The C library ends the process with its last thread.
             if task.is_last || threads::are_alone() || goes && attach::detach(recorder, attachment) {
                 return;
@@ -238,7 +259,7 @@ fn flush(recorder: &'static Recorder, attachment: &Attachment, decoder: &mut Dec
     }
     read(recorder, attachment, decoder);
     decoder.end(is_last);
-    OUTSTANDING.store(decoder.outstanding, Ordering::Relaxed);
+    COLLECTOR.outstanding.store(decoder.outstanding, Ordering::Relaxed);
     recorder.in_use();
 }
 
@@ -270,7 +291,7 @@ fn read(recorder: &'static Recorder, attachment: &Attachment, decoder: &mut Deco
                 decoder.has_lost();
             }
             attachment.buffers.done(filled);
-            READ.fetch_add(1, Ordering::Relaxed);
+            COLLECTOR.read.fetch_add(1, Ordering::Relaxed);
         }
     }
 }
@@ -298,7 +319,7 @@ mod tests {
 
     #[test]
     fn a_thread_that_ends_leaves_the_state_of_the_next_alone() {
-        let mut state = State::default();
+        let mut state = CollectorState::default();
         let first = state.begin();
         let second = state.begin();
         state.asked = 3;

@@ -329,10 +329,15 @@ impl Queues {
     /// The runtime is about to shut down: gives back the signals of all queues that nothing in flight uses.
     pub(super) fn retire(&self, hsa: &Hsa) {
         // The runtime frees all signals when it shuts down; it only complains about those it was not given back.
-        let Some(queues) = lock_within(&self.by_handle, PATIENCE) else { return };
-        for queue in queues.values() {
+        for queue in self.all() {
             queue.with_interceptor(|interceptor| interceptor.retire(hsa));
         }
+    }
+
+    /// All of them; none while somebody keeps the lock whom this thread may have interrupted.
+    fn all(&self) -> Vec<&'static HwQueue> {
+        lock_within(&self.by_handle, PATIENCE)
+            .map_or_else(Vec::new, |queues| queues.values().copied().collect())
     }
 }
 
@@ -365,5 +370,18 @@ impl Ends {
     /// Gives a rearmed signal back for use. False: the queue has enough, or is gone.
     pub(super) fn return_signal(&mut self, signal: Signal) -> bool {
         !self.spare.is_abandoned() && self.spare.push(signal).is_ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lock_that_is_never_given_back_holds_nobody_up() {
+        let queues = Queues::default();
+        let _kept = queues.by_handle.lock();
+        assert!(queues.get(1).is_none());
+        assert!(queues.all().is_empty());
     }
 }
