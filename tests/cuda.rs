@@ -407,6 +407,17 @@ fn records_that_come_late_are_linked_all_the_same() {
 }
 
 #[test]
+fn nothing_begins_before_its_call() {
+    let dir = Dir::new();
+    let run = work(&dir, "launch=1000 copy=30 graph=4").env("SIMCUPTI_FAULT", "early");
+    let trace = dir.succeeded(&run.recorded(Loading::Preload).run());
+    assert_eq!(operations(&trace)["KernelExecution"], 1040);
+    expect_linked(&trace);
+    let clamped = trace.metadata("session::%::clamped_times").into_values().next().unwrap();
+    assert_ne!(clamped, "0");
+}
+
+#[test]
 fn losses_are_counted() {
     let dir = Dir::new();
     let ran = work(&dir, "launch=1000").env("SIMCUPTI_FAULT", "full").recorded(Loading::Preload).run();
@@ -454,7 +465,7 @@ fn what_cannot_be_recorded_is_one_line() {
 }
 
 /// How often CUPTI was subscribed to.
-fn subscriptions(dir: &Dir) -> usize {
+pub(crate) fn subscriptions(dir: &Dir) -> usize {
     std::fs::read_to_string(dir.path("cupti.log")).unwrap_or_default().lines().count()
 }
 

@@ -2,6 +2,7 @@
 
 mod awkward;
 mod behind;
+mod cuda;
 mod cycles;
 mod family;
 mod first;

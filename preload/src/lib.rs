@@ -9,13 +9,15 @@
 //! In the process:
 //! - [`library`]: where this library is, and which others are loaded; [`loaded`]: functions of those by name; [`next`]: the function behind
 //!   one that is interposed; [`got`]: calls of libraries that have bound their functions already
-//! - [`environment`]: variables for the program's children; [`tools_list`]: the list of libraries that the HSA runtime loads
+//! - [`environment`]: variables for the program's children; [`tools_list`]: the list of libraries that the HSA runtime loads;
+//!   [`cuda_injection`]: the one that CUDA's driver loads
 //! - [`threads`]: our own threads; [`errands`]: work for one that comes and goes; [`fork`]: what a fork must not happen in
 //!
 //! Nothing here is exported or runs by itself: exports and constructors are the libraries' own.
 
 pub mod cancellation;
 pub mod clock;
+pub mod cuda_injection;
 pub mod environment;
 pub mod errands;
 pub mod fork;

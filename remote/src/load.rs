@@ -1,11 +1,12 @@
 //! What runs when the library is loaded, when a GPU runtime comes, and when the process ends.
 
-use std::ffi::{CString, OsStr, c_char, c_void};
+use std::ffi::{CString, OsStr, c_char, c_int, c_void};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 
+use rpd_preload::cuda_injection::{self, Named};
 use rpd_preload::tools_list::{self, End};
 use rpd_preload::{environment, library, threads};
 
@@ -17,7 +18,7 @@ static ENDING: AtomicBool = AtomicBool::new(false);
 /// Where this library is.
 static OWN_PATH: OnceLock<Option<PathBuf>> = OnceLock::new();
 /// Libraries whose presence means that the process uses a GPU.
-const RUNTIMES: [&str; 2] = ["libhsa-runtime64.so", "libamdhip64.so"];
+const RUNTIMES: [&str; 3] = ["libhsa-runtime64.so", "libamdhip64.so", "libcuda.so"];
 
 // In the loader's lists of constructors and destructors. Under LD_PRELOAD the first runs before main, in every helper process
 // that inherits the environment.
@@ -89,20 +90,40 @@ pub extern "C" fn OnUnload() {
     guard(recorder::withdraw);
 }
 
+/// CUDA's driver initialises: the process uses a GPU. The recorder hears of it where it is in the process.
+#[unsafe(no_mangle)]
+pub extern "C-unwind" fn InitializeInjection() -> c_int {
+    guard(|| {
+        if !environment::is_secure() {
+            presence::appear();
+            thread::await_recorder();
+            recorder::initialize_injection();
+        }
+    });
+    1
+}
+
 /// The thread that is loading the recorder, otherwise 0. The recorder looks here while it is being loaded: this thread's wants it
 /// paused, and no trace of it in the environment that children inherit.
 #[unsafe(no_mangle)]
 pub static RPD_REMOTE_LOADING: AtomicI32 = AtomicI32::new(0);
 
-/// Puts this library behind the others in `HSA_TOOLS_LIB`: ROCr before 5.3 starts no tool that is merely preloaded.
+/// Has GPU runtimes start this library. It stands behind the others in `HSA_TOOLS_LIB`, because ROCr before 5.3 starts no tool that is merely
+/// preloaded. CUDA's driver starts one library: it is this one unless the user names another tool, and the recorder hears of it from here.
 fn announce() {
     // Loaded late, in a process with threads, the environment is left alone: the runtime has read it.
     if threads::others() {
         return;
     }
     let tools = std::env::var_os(tools_list::VARIABLE).unwrap_or_default();
-    if let Some(own) = own_path()
-        && let Some(list) = tools_list::with_tool(tools.as_bytes(), own.as_os_str().as_bytes(), End::Back)
+    let Some(own) = own_path() else { return };
+    if let Ok(own) = CString::new(own.as_os_str().as_bytes())
+        && cuda_injection::claim(&own, &[recorder::LIBRARY]) == Named::Known
+        && library::is_loaded(recorder::LIBRARY)
+    {
+        cuda_injection::replace(&own);
+    }
+    if let Some(list) = tools_list::with_tool(tools.as_bytes(), own.as_os_str().as_bytes(), End::Back)
         && let Ok(list) = CString::new(list)
     {
         environment::put(c"HSA_TOOLS_LIB", &list);

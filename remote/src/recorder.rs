@@ -5,13 +5,15 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicPtr, Ordering};
 
+use rpd_preload::cuda_injection::InitializeInjection;
 use rpd_preload::loaded::Loaded;
 use rpd_preload::threads;
 
 use crate::fork;
 use crate::load::{self, RPD_REMOTE_LOADING};
 
-const LIBRARY: &str = "librpd_tracer.so";
+/// The recorder's file name.
+pub(crate) const LIBRARY: &str = "librpd_tracer.so";
 /// Names the recorder, or the directory it is in, where it is neither beside the loader nor known to the dynamic loader.
 const PATH_VARIABLE: &str = "RPD_TRACER_PATH";
 
@@ -61,6 +63,7 @@ pub(crate) struct RecorderFunctions {
     finish: extern "C" fn(),
     on_load: OnLoad,
     on_unload: extern "C" fn(),
+    initialize_injection: InitializeInjection,
     state: unsafe extern "C" fn(*mut ReportedState),
     set_filename: unsafe extern "C" fn(*const c_char) -> c_int,
 }
@@ -95,6 +98,13 @@ pub(crate) unsafe fn offer(table: *mut c_void, version: u64) {
 pub(crate) fn withdraw() {
     if let Some(recorder) = known() {
         (recorder.on_unload)();
+    }
+}
+
+/// CUDA's driver initialises: the recorder hears of it.
+pub(crate) fn initialize_injection() {
+    if let Some(recorder) = present() {
+        (recorder.initialize_injection)();
     }
 }
 
@@ -195,6 +205,7 @@ fn interface(library: Loaded) -> Result<RecorderFunctions, String> {
             finish: find(library, c"rpdfinish")?,
             on_load: find(library, c"OnLoad")?,
             on_unload: find(library, c"OnUnload")?,
+            initialize_injection: find(library, c"InitializeInjection")?,
             state: find(library, c"rpd_state")?,
             set_filename: find(library, c"rpd_setFilename")?,
         })

@@ -131,6 +131,7 @@ fn what_the_loader_is_made_of() {
         exports,
         [
             "HSA_AMD_TOOL_PRIORITY",
+            "InitializeInjection",
             "OnLoad",
             "OnUnload",
             "RPD_REMOTE_LOADING",

@@ -42,6 +42,11 @@ pub trait Source: Sync {
     /// The writer's thread is between two transactions. Here a source follows the switch where that may take time.
     fn visit(&self, _recorder: &'static Recorder) {}
 
+    /// How soon after a visit the next one is to come, where RPDT_AUTOFLUSH is too slow.
+    fn next_visit(&self) -> Option<Duration> {
+        None
+    }
+
     /// Puts records of all that has completed by now into a ring. False: not within `deadline`, and a later try may have more.
     fn collect(&self, _deadline: Duration) -> bool {
         true

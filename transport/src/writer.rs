@@ -97,7 +97,9 @@ fn serve(recorder: &'static Recorder) {
     loop {
         provoked::panic("writer");
         let edge = recorder.switch.keep_time().map_or(Duration::MAX, Duration::from_nanos);
-        let (flush, filename, mut finish) = recorder.requests.wait(recorder.config.flush_interval.min(edge));
+        let visit = recorder.setup.sources.iter().filter_map(|source| source.next_visit()).min();
+        let pause = recorder.config.flush_interval.min(edge).min(visit.unwrap_or(Duration::MAX));
+        let (flush, filename, mut finish) = recorder.requests.wait(pause);
         finish |= threads::are_alone();
         if flush != flushed {
             // Who asks hears whether it can be written now.

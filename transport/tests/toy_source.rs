@@ -1,13 +1,18 @@
 //! A source of ten lines, and what the file has of its records: no GPU runtime is needed for it.
 
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
 use rpd_transport::config::Config;
 use rpd_transport::env::Env;
-use rpd_transport::recorder::{self, Setup};
+use rpd_transport::recorder::{self, Recorder, Setup};
 use rpd_transport::records::{Call, Dispatch, Kind, NO_GPU, NO_KERNEL};
 use rpd_transport::source::{CallText, Detail, GpuFacts, GpuTable, KernelText, Launch, Source};
 use rpd_transport::thread::{self, Patience};
 use rpd_transport::writer;
 use rusqlite::Connection;
+
+static VISITS: AtomicU32 = AtomicU32::new(0);
 
 /// Observes nothing: the test pushes its records.
 struct Toy;
@@ -21,6 +26,12 @@ impl Source for Toy {
     }
     fn is_used(&self) -> bool {
         true
+    }
+    fn visit(&self, _: &'static Recorder) {
+        VISITS.fetch_add(1, Ordering::Relaxed);
+    }
+    fn next_visit(&self) -> Option<Duration> {
+        Some(Duration::from_millis(1))
     }
     fn function(&self, index: u16) -> &'static str {
         ["toyLaunch", "toyDispatch"][usize::from(index)]
@@ -96,6 +107,12 @@ fn records_of_a_source_become_rows() {
     for record in [dispatch, alone] {
         let body = bytemuck::bytes_of(&record);
         assert!(thread::push(recorder, Kind::Dispatch, body, [b"", b""], Patience::Waits));
+    }
+    // At the pace of RPDT_AUTOFLUSH they would take 50 s.
+    let begin = Instant::now();
+    while VISITS.load(Ordering::Relaxed) < 100 {
+        assert!(begin.elapsed() < Duration::from_secs(25), "{VISITS:?} visits");
+        std::thread::sleep(Duration::from_millis(1));
     }
     writer::finish(recorder);
 

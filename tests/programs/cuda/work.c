@@ -11,6 +11,7 @@
 //   elsewhere=N    as capture, launched by another thread than the one that captures
 //   context=N      launches on the default stream of a new context, and as many on a stream of its own
 //   sleep=MS       nothing
+//   await=N        nothing, until the file awaited-N is there; 0, as the first of all, is before cuInit
 //   marks=N        roctxMarkA, each 100 ms
 //   rss            the resident memory, KiB
 //   fork=N         children that do nothing with CUDA; the last one ends by _exit, the others return
@@ -272,6 +273,15 @@ static void children(long count, int marks) {
     fflush(stdout);
 }
 
+static void await(long number) {
+    char name[32];
+    uint64_t begin = now();
+    snprintf(name, sizeof name, "awaited-%ld", number);
+    printf("await %ld %" PRIu64 " %" PRIu64 "\n", number, begin, begin);
+    fflush(stdout);
+    while (access(name, F_OK)) usleep(1000);
+}
+
 static void find(Handle library, const char *name, void *place) {
     void *address = dlsym(library, name);
     if (!address) {
@@ -307,6 +317,8 @@ int main(int argc, char **argv) {
     find(library, "cuStreamEndCapture", &cuStreamEndCapture);
     find(library, "cuGraphInstantiateWithFlags", &cuGraphInstantiate);
     find(library, "cuGraphLaunch", &cuGraphLaunch);
+    int is_before = argc > 1 && !strcmp(argv[1], "await=0");
+    if (is_before) await(0);
     uint64_t begin = now();
     int status = cuInit(0);
     printf("cuInit %d %" PRIu64 " %" PRIu64 "\n", status, begin, now());
@@ -319,12 +331,13 @@ int main(int argc, char **argv) {
     CHECK(cuCtxSetCurrent(context));
     CHECK(cuModuleLoadData(&module, module_text));
     CHECK(cuModuleGetFunction(&kernel, module, "_Z5emptyv"));
-    for (int i = 1; i < argc; i++) {
+    for (int i = 1 + is_before; i < argc; i++) {
         char *number = strchr(argv[i], '=');
         long count = number ? atol(number + 1) : 0;
         if (number) *number = 0;
         if (!strcmp(argv[i], "threads")) threads = (int)count;
         else if (!strcmp(argv[i], "sleep")) usleep((useconds_t)count * 1000);
+        else if (!strcmp(argv[i], "await")) await(count);
         else if (!strcmp(argv[i], "fork")) children(count, 0);
         else if (!strcmp(argv[i], "fork-marks")) children(count, 1);
         else if (!strcmp(argv[i], "context")) in_a_context(count);

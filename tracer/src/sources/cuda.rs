@@ -73,6 +73,10 @@ impl Source for Cuda {
         attach::follow(recorder, false);
     }
 
+    fn next_visit(&self) -> Option<Duration> {
+        attach::awaits_driver().then_some(Duration::from_millis(20))
+    }
+
     fn collect(&self, deadline: Duration) -> bool {
         collector::collect(deadline);
         true

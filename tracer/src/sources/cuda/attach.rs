@@ -56,6 +56,8 @@ static FOUND: OnceLock<Found> = OnceLock::new();
 static REFUSED: Mutex<Option<String>> = Mutex::new(None);
 /// That is not tried again before recording is started.
 static WAITS_FOR_START: AtomicBool = AtomicBool::new(false);
+/// The driver was there when CUPTI was last tried, and not initialised: nobody tells when it is, where cuInit had begun before the recorder came.
+static AWAITS_DRIVER: AtomicBool = AtomicBool::new(false);
 /// The process that has initialised CUDA, as far as it is known; 0 for none. Processes forked from it cannot use CUDA.
 static INITIALISED_BY: AtomicU32 = AtomicU32::new(0);
 
@@ -81,6 +83,12 @@ pub(super) fn functions() -> Option<&'static Functions> {
     FOUND.get().map(|found| &found.functions)
 }
 
+/// Whether CUPTI is to be tried again soon, because the program may call cuInit at any moment. It cannot launch anything for a while then: it
+/// needs a context first.
+pub(super) fn awaits_driver() -> bool {
+    AWAITS_DRIVER.load(Ordering::Relaxed)
+}
+
 /// Another profiler asks for CUPTI: the collecting thread gives it back.
 pub(super) fn leave_to_another() {
     if state::apply(Event::AskedFor) {
@@ -94,6 +102,10 @@ pub(super) fn leave_to_another() {
 pub(super) fn started(recorder: &'static Recorder) {
     WAITS_FOR_START.store(false, Ordering::Relaxed);
     follow(recorder, false);
+    if awaits_driver() {
+        // The writer visits from now on at that pace.
+        recorder.requests.wake();
+    }
 }
 
 /// Attaches, if recording is on and it has not been done. `is_starting`: the driver is inside cuInit, and must not be asked for GPUs.
@@ -101,6 +113,7 @@ pub(super) fn follow(recorder: &'static Recorder, is_starting: bool) {
     if is_starting {
         INITIALISED_BY.store(std::process::id(), Ordering::Relaxed);
     }
+    AWAITS_DRIVER.store(false, Ordering::Relaxed);
     let is_useless = WAITS_FOR_START.load(Ordering::Relaxed) || is_forked() || injection::is_anothers();
     if is_useless || !recorder.switch.is_on() || current().is_some() || !state::current().is_free() {
         return;
@@ -142,6 +155,7 @@ fn driver(is_starting: bool) -> Option<&'static Driver> {
         }
     };
     if !is_starting && !driver.is_initialised() {
+        AWAITS_DRIVER.store(true, Ordering::Relaxed);
         return None;
     }
     INITIALISED_BY.store(std::process::id(), Ordering::Relaxed);
@@ -187,7 +201,7 @@ fn attach(recorder: &'static Recorder, is_starting: bool) -> Result<bool, String
         unsafe { libc::atexit(handler) };
     });
     callback::enable(cupti, subscriber, functions);
-    let begun = tell(cupti, functions).and_then(|()| {
+    let begun = tell(cupti, functions, is_starting).and_then(|()| {
         if collector::begin(recorder, attachment) {
             Ok(())
         } else {
@@ -250,7 +264,7 @@ fn holder(cupti: &Cupti) -> String {
 }
 
 /// What is to be recorded, and how.
-fn tell(cupti: &Cupti, functions: &Functions) -> Result<(), String> {
+fn tell(cupti: &Cupti, functions: &Functions, is_starting: bool) -> Result<(), String> {
     let checked = |what: &str, answer: abi::CuptiStatus| match answer {
         status::SUCCESS => Ok(()),
         other => Err(format!("{what}: {}", cupti.meaning(other))),
@@ -281,8 +295,9 @@ fn tell(cupti: &Cupti, functions: &Functions) -> Result<(), String> {
     // SAFETY: a place for the number, which begins anew: what CUPTI dropped while it was given back is of no time that is recorded.
     unsafe { (cupti.dropped)(ptr::null_mut(), 0, &raw mut dropped) };
     let domains = functions.enabled().into_iter().zip([kind::DRIVER, kind::RUNTIME]);
-    // CUPTI 13.0 takes single functions only until it was finalized for the first time.
-    let single = cupti.enable_api.filter(|_| !state::current().was_used());
+    // CUPTI takes single functions where it comes while the driver initialises. Later it says that it does, and records none (measured with
+    // CUPTI 13.0).
+    let single = cupti.enable_api.filter(|_| is_starting);
     for (place, (numbers, all)) in domains.enumerate() {
         let enable = |enable: abi::EnableApi| {
             // SAFETY: numbers that CUPTI itself has names for.

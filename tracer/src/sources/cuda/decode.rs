@@ -5,6 +5,7 @@
 
 use std::cell::Cell;
 use std::collections::VecDeque;
+use std::sync::atomic::Ordering;
 
 use rpd_transport::correlation;
 use rpd_transport::counters::Cause;
@@ -25,6 +26,8 @@ use super::{callback, device, facts, queue};
 const PATIENCE: u32 = 10;
 /// For how many flushes a call waits for what it allocated or waited for.
 const DETAIL_PATIENCE: u32 = 1;
+/// How far the times of operations may be off: CUPTI converts those of the GPU's clock (2 us were measured, after many starts).
+const MOST_EARLY: u64 = 100_000;
 /// For how many flushes calls come whose operations were lost.
 const LOSS_PATIENCE: u32 = 2;
 /// Launches remembered at most. One is forgotten when its kernel has come; of very many, the older half is.
@@ -301,9 +304,19 @@ impl Decoder {
         let cause = CausingCall { id: known.id(), is_described: is_single, is_launch };
         if cause.id != correlation::NONE {
             // SAFETY: the caller's promise.
-            unsafe { self.emit(operation, cause) };
+            unsafe { self.emit(&self.not_before(known.1, operation), cause) };
         }
         true
+    }
+
+    /// The operation, which did not begin before its call: where CUPTI says so, it is moved to the call's begin.
+    fn not_before(&self, call: u64, operation: &Operation) -> Operation {
+        let early = call.saturating_sub(operation.start);
+        if operation.start == 0 || !(1..=MOST_EARLY).contains(&early) {
+            return *operation;
+        }
+        self.recorder.counters.clamped.fetch_add(1, Ordering::Relaxed);
+        Operation { start: operation.start + early, end: operation.end + early, ..*operation }
     }
 
     /// # Safety

@@ -2,24 +2,20 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use rpd_preload::environment::put;
+use rpd_preload::cuda_injection::{Named, claim};
 use rpd_preload::library::own_path;
 use rpd_transport::source::Loading;
+
+/// The loader of rpdRemote calls the recorder when the driver calls it.
+const LOADER: &str = "librpd_remote.so";
 
 static IS_ANOTHERS: AtomicBool = AtomicBool::new(false);
 
 /// The recorder is loaded, and has the driver load it, unless the user names another tool. Who starts a recording from outside wants it whatever
 /// else observes the process.
 pub(super) fn prepare(at: Loading) {
-    let tool = std::env::var_os("CUDA_INJECTION64_PATH").filter(|tool| !tool.is_empty());
-    match (tool, own_path()) {
-        _ if at.by_remote => {}
-        (None, None) => {}
-        (None, Some(own)) => put(c"CUDA_INJECTION64_PATH", own),
-        (Some(tool), own) => {
-            let is_own = own.is_some_and(|own| tool.as_encoded_bytes() == own.to_bytes());
-            IS_ANOTHERS.store(!is_own, Ordering::Relaxed);
-        }
+    if let Some(own) = own_path().filter(|_| !at.by_remote) {
+        IS_ANOTHERS.store(claim(own, &[LOADER]) == Named::Another, Ordering::Relaxed);
     }
 }
 
