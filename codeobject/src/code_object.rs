@@ -1,16 +1,15 @@
 //! A code object as a whole: which ABI, which processor, which kernels.
 
-use goblin::elf::header::{EI_ABIVERSION, EI_OSABI};
-use goblin::elf::sym::STT_OBJECT;
+use object::elf::{EM_AMDGPU, EM_CUDA, Machine, OsAbi, STT_OBJECT};
+use object::read::elf::FileHeader;
 
-use crate::container::EM_AMDGPU;
 use crate::cubin;
 use crate::descriptor::{self, Descriptor};
-use crate::elf::{EM_CUDA, ElfImage, ElfSymbol};
+use crate::elf::{ElfImage, ElfSymbol, LE};
 use crate::{Error, Kernel, Target, metadata};
 
 /// `EI_OSABI` of code objects for the HSA runtime.
-const ELFOSABI_AMDGPU_HSA: u8 = 64;
+const ELFOSABI_AMDGPU_HSA: OsAbi = OsAbi(64);
 /// Owner and kind of the metadata note.
 pub(crate) const METADATA_NOTE: (&[u8], u32) = (b"AMDGPU", 32);
 
@@ -48,11 +47,11 @@ impl CodeObject {
     /// ABI versions outside of 3 to 6, [`Error::Malformed`] and [`Error::TooLarge`] for damage.
     pub fn parse(bytes: &[u8]) -> Result<CodeObject, Error> {
         let image = ElfImage::open(bytes)?;
-        if image.header.e_machine == EM_CUDA {
+        if image.header.e_machine(LE) == EM_CUDA {
             return cubin::parse(&image);
         }
         let abi_version = CodeObject::check(&image)?;
-        let target = Target::from_flags(image.header.e_flags, abi_version);
+        let target = Target::from_flags(image.header.e_flags(LE).0, abi_version);
         let (owner, kind) = METADATA_NOTE;
         // Linked of several objects it has a note of each, as rocBLAS has for its assembled kernels.
         let mut notes: Vec<_> = image.notes(owner, kind)?.into_iter().map(metadata::read).collect();
@@ -82,9 +81,9 @@ impl CodeObject {
 
     /// The version of the ABI, of an ELF file that is a code object of a version that this crate reads.
     pub(crate) fn check(image: &ElfImage<'_>) -> Result<u8, Error> {
-        match image.header.e_machine {
+        match image.header.e_machine(LE) {
             EM_AMDGPU => abi_version(image),
-            machine => Err(Error::OtherMachine { machine }),
+            Machine(machine) => Err(Error::OtherMachine { machine }),
         }
     }
 
@@ -103,13 +102,10 @@ fn abi_version(image: &ElfImage<'_>) -> Result<u8, Error> {
         what,
         advice: "build it for the HSA runtime with -mcode-object-version=3, 4, 5 or 6",
     };
-    if ident[EI_OSABI] != ELFOSABI_AMDGPU_HSA {
-        return Err(unsupported(format!(
-            "a code object for another runtime (ELF OS ABI {})",
-            ident[EI_OSABI]
-        )));
+    if ident.os_abi != ELFOSABI_AMDGPU_HSA {
+        return Err(unsupported(format!("a code object for another runtime (ELF OS ABI {})", ident.os_abi)));
     }
-    match ident[EI_ABIVERSION] {
+    match ident.abi_version {
         // The file counts from 0 for version 2.
         version @ 1..=4 => Ok(version + 2),
         version => Err(unsupported(format!("code object version {}", u32::from(version) + 2))),

@@ -9,13 +9,12 @@ mod read_at;
 use std::borrow::Cow;
 use std::ops::{ControlFlow, Range};
 
+use object::elf::{EM_AMDGPU, EM_CUDA};
+
 use crate::Error;
-use crate::elf::{self, EM_CUDA};
+use crate::elf;
 
 pub use read_at::ReadAt;
-
-/// ELF machine number of AMDGPU.
-pub(crate) const EM_AMDGPU: u16 = 224;
 
 const BUNDLE: &[u8] = b"__CLANG_OFFLOAD_BUNDLE__";
 /// Bundles of one host program lie at multiples of this.
@@ -63,7 +62,7 @@ pub fn each<'a>(
     mut visit: impl FnMut(Part<'a>) -> ControlFlow<()>,
 ) -> Result<(), Error> {
     let size = file.size();
-    let begin = file.read(0, size.min(elf::HEADER as u64) as usize).map_err(Error::unreadable)?;
+    let begin = file.read(0, size.min(elf::HEADER) as usize).map_err(Error::unreadable)?;
     if begin.is_empty() {
         return Err(Error::UnknownFormat);
     }

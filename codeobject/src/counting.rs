@@ -310,7 +310,7 @@ pub fn rewrite(
             }
         }
     }
-    rewritten.object = object::append(object, &original, made)?;
+    rewritten.object = object::append(object, &original, made);
     Ok(rewritten)
 }
 

@@ -3,9 +3,10 @@
 
 use std::collections::BTreeMap;
 
-use goblin::elf::header::EI_ABIVERSION;
+use object::elf::EM_CUDA;
+use object::read::elf::{FileHeader, SectionHeader};
 
-use crate::elf::{EM_CUDA, ElfImage, text_at};
+use crate::elf::{ElfImage, LE, text_at};
 use crate::kernel::{Argument, Kernel};
 use crate::{CodeObject, Error, FactsFrom, Target};
 
@@ -68,8 +69,8 @@ fn attributes(mut bytes: &[u8]) -> Result<Vec<Attribute<'_>>, Error> {
 
 /// `sm_90`.
 fn target(image: &ElfImage<'_>) -> Target {
-    let flags = image.header.e_flags;
-    let number = if image.header.e_ident[EI_ABIVERSION] >= NEWER_FLAGS { flags >> 8 } else { flags } & 0xff;
+    let flags = image.header.e_flags(LE).0;
+    let number = if image.header.e_ident.abi_version >= NEWER_FLAGS { flags >> 8 } else { flags } & 0xff;
     Target::from(format!("sm_{number}").as_str())
 }
 
@@ -78,8 +79,7 @@ pub(crate) fn parse(image: &ElfImage<'_>) -> Result<CodeObject, Error> {
     let target = target(image);
     let reserves = target.processor.strip_prefix("sm_").and_then(|number| number.parse().ok());
     let reserved = if reserves.is_some_and(|number: u32| number >= 90) { RESERVED_SHARED } else { 0 };
-    let names = image.sections.get(usize::from(image.header.e_shstrndx));
-    let names = names.and_then(|section| image.contents(section)).unwrap_or_default();
+    let names = image.section_names().unwrap_or_default();
     // By the numbers of symbols: registers and frames.
     let (mut registers, mut frames) = (BTreeMap::new(), BTreeMap::new());
     for attribute in attributes(image.section(".nv.info").unwrap_or_default())? {
@@ -92,14 +92,15 @@ pub(crate) fn parse(image: &ElfImage<'_>) -> Result<CodeObject, Error> {
     let numbers: BTreeMap<&str, u32> =
         image.all_symbols()?.iter().map(|symbol| (symbol.name, symbol.number)).collect();
     let mut kernels = Vec::new();
-    for section in &image.sections {
-        let name = text_at(names, section.sh_name).unwrap_or_default();
+    for section in image.sections {
+        let name = text_at(names, section.sh_name(LE)).unwrap_or_default();
         // Functions that kernels call have no section of that name.
         let Some(name) = name.strip_prefix(".nv.info.") else { continue };
         let mut kernel = Kernel::named(name.to_string(), name.to_string());
         let shared = format!(".nv.shared.{name}");
-        let shared = image.sections.iter().find(|section| text_at(names, section.sh_name) == Some(&shared));
-        let shared = shared.map_or(0, |section| section.sh_size.saturating_sub(reserved));
+        let shared =
+            image.sections.iter().find(|section| text_at(names, section.sh_name(LE)) == Some(&shared));
+        let shared = shared.map_or(0, |section| section.sh_size(LE).saturating_sub(reserved));
         kernel.group_segment_fixed_size = u32::try_from(shared).unwrap_or(u32::MAX);
         kernel.wavefront_size = WARP;
         if let Some(number) = numbers.get(name) {
@@ -127,7 +128,7 @@ pub(crate) fn parse(image: &ElfImage<'_>) -> Result<CodeObject, Error> {
         kernel.args.sort_by_key(|argument| argument.offset);
         kernels.push(kernel);
     }
-    let abi_version = image.header.e_ident[EI_ABIVERSION];
+    let abi_version = image.header.e_ident.abi_version;
     Ok(CodeObject { target, abi_version, metadata_version: None, source: FactsFrom::Metadata, kernels })
 }
 

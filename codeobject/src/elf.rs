@@ -7,34 +7,42 @@
 
 use std::ops::Range;
 
-use goblin::container::{Container, Ctx, Endian};
-use goblin::elf::header::{EI_CLASS, EI_DATA, ELFCLASS64, ELFDATA2LSB, ELFMAG, SELFMAG};
-use goblin::elf::program_header::{PT_LOAD, PT_NOTE};
-use goblin::elf::section_header::{SHN_UNDEF, SHN_XINDEX, SHT_DYNSYM, SHT_NOBITS, SHT_NOTE, SHT_SYMTAB};
-use goblin::elf::{Header, ProgramHeader, SectionHeader, Sym, Symtab};
+use object::LittleEndian;
+use object::elf::{
+    ELFCLASS64, ELFDATA2LSB, ELFMAG, FileHeader64, Machine, NoteHeader64, PT_LOAD, PT_NOTE, ProgramHeader64,
+    Rela64, SHN_UNDEF, SHN_XINDEX, SHT_DYNSYM, SHT_NOBITS, SHT_NOTE, SHT_SYMTAB, SectionHeader64,
+    SectionType, Sym64, SymbolType,
+};
+use object::pod::{self, Pod};
+use object::read::elf::{FileHeader, ProgramHeader, SectionHeader, Sym};
 
 use crate::Error;
 use crate::container::ReadAt;
 
-/// Machine number of CUDA.
-pub(crate) const EM_CUDA: u16 = 190;
+/// How the numbers of a file are stored.
+pub(crate) const LE: LittleEndian = LittleEndian;
+pub(crate) type Header = FileHeader64<LittleEndian>;
+pub(crate) type Segment = ProgramHeader64<LittleEndian>;
+pub(crate) type Section = SectionHeader64<LittleEndian>;
+pub(crate) type Symbol = Sym64<LittleEndian>;
+pub(crate) type Relocation = Rela64<LittleEndian>;
+
 /// Real code objects have about ten.
-const MAX_PROGRAM_HEADERS: usize = 256;
+const MAX_PROGRAM_HEADERS: u16 = 256;
 /// A symbol name longer than this is damage; mangled names of template kernels reach some ten thousand bytes.
 const MAX_NAME: usize = 64 * 1024;
-/// Bytes of the ELF header, and of an entry of the section table.
-pub(crate) const HEADER: usize = 64;
-const SECTION_HEADER: u64 = 64;
+/// Bytes of the ELF header.
+pub(crate) const HEADER: u64 = size_of::<Header>() as u64;
 /// Bytes of the section table or of the sections' names: a million sections.
 const MAX_TABLE: u64 = 64 << 20;
-const CTX: Ctx = Ctx { container: Container::Big, le: Endian::Little };
+const BEYOND: &str = "they reach beyond the end of the file";
 
 /// A 64-bit little-endian ELF file whose header tables lie inside the bytes.
 pub(crate) struct ElfImage<'a> {
     bytes: &'a [u8],
-    pub(crate) header: Header,
-    pub(crate) programs: Vec<ProgramHeader>,
-    pub(crate) sections: Vec<SectionHeader>,
+    pub(crate) header: &'a Header,
+    pub(crate) segments: &'a [Segment],
+    pub(crate) sections: &'a [Section],
 }
 
 /// A defined symbol.
@@ -45,7 +53,7 @@ pub(crate) struct ElfSymbol<'a> {
     /// Bytes.
     pub(crate) size: u64,
     /// Kind: `STT_*`.
-    pub(crate) kind: u8,
+    pub(crate) kind: SymbolType,
     /// Its place in its table, which others refer to it by.
     pub(crate) number: u32,
 }
@@ -59,23 +67,62 @@ pub(crate) struct NoteEntry<'a> {
 
 /// Whether the bytes begin as an ELF file does.
 pub(crate) fn is_elf(bytes: &[u8]) -> bool {
-    bytes.starts_with(&ELFMAG[..SELFMAG])
+    bytes.starts_with(&ELFMAG)
 }
 
 /// The header of a 64-bit little-endian ELF file.
-fn header(bytes: &[u8]) -> Result<Header, Error> {
+fn header(bytes: &[u8]) -> Result<&Header, Error> {
     if !is_elf(bytes) {
         return Err(Error::UnknownFormat);
     }
-    if bytes.get(EI_CLASS) != Some(&ELFCLASS64) || bytes.get(EI_DATA) != Some(&ELFDATA2LSB) {
+    if bytes.get(ELFMAG.len()..ELFMAG.len() + 2) != Some(&[ELFCLASS64.0, ELFDATA2LSB.0]) {
         return Err(Error::malformed("ELF header", "not 64-bit little-endian"));
     }
-    goblin::elf::Elf::parse_header(bytes).map_err(|error| Error::malformed("ELF header", error.to_string()))
+    entries(bytes)
+        .first()
+        .ok_or_else(|| Error::malformed("ELF header", "it reaches beyond the end of the file"))
 }
 
 /// The machine that an ELF file is for, of which `bytes` are the first ones.
-pub(crate) fn machine(bytes: &[u8]) -> Result<u16, Error> {
-    header(bytes).map(|header| header.e_machine)
+pub(crate) fn machine(bytes: &[u8]) -> Result<Machine, Error> {
+    header(bytes).map(|header| header.e_machine(LE))
+}
+
+/// How many sections a file has. Where they are more than the header can count, the first one has the number.
+fn section_count(header: &Header, first: &Section) -> u64 {
+    match header.e_shnum(LE) {
+        0 => first.sh_size(LE),
+        count => count.into(),
+    }
+}
+
+/// The section table; empty where an object is stripped of it.
+fn sections<'a>(bytes: &'a [u8], header: &Header) -> Option<&'a [Section]> {
+    match header.e_shoff(LE) {
+        0 => Some(&[]),
+        start => table(bytes, start, section_count(header, table(bytes, start, 1)?.first()?)),
+    }
+}
+
+/// The entries of a table that `bytes` are. Bytes behind the last whole one are left out.
+pub(crate) fn entries<T: Pod>(bytes: &[u8]) -> &[T] {
+    const { assert!(align_of::<T>() == 1, "bytes of a file may lie anywhere in memory") };
+    pod::slice_from_bytes(bytes, bytes.len() / size_of::<T>()).map_or(&[], |(entries, _)| entries)
+}
+
+/// `count` entries of a table that begins at `start`, where they lie inside `bytes`.
+fn table<T: Pod>(bytes: &[u8], start: u64, count: u64) -> Option<&[T]> {
+    if count == 0 {
+        return Some(&[]);
+    }
+    let length = count.checked_mul(size_of::<T>() as u64)?;
+    Some(entries(slice(bytes, start, length)?))
+}
+
+fn slice(bytes: &[u8], start: u64, length: u64) -> Option<&[u8]> {
+    let start = usize::try_from(start).ok()?;
+    let end = start.checked_add(usize::try_from(length).ok()?)?;
+    bytes.get(start..end)
 }
 
 /// Where all sections of that name lie in a file of any size, of which the tables alone are read.
@@ -85,93 +132,101 @@ pub(crate) fn places_of(file: &(impl ReadAt + ?Sized), name: &str) -> Result<Vec
     let read = |start: u64, length: u64| {
         let inside = start.checked_add(length).is_some_and(|end| end <= size);
         let length = Some(length).filter(|length| inside && *length <= MAX_TABLE);
-        let length = length.ok_or_else(|| damaged("they reach beyond the end of the file"))?;
+        let length = length.ok_or_else(|| damaged(BEYOND))?;
         file.read(start, length as usize).map_err(Error::unreadable)
     };
-    let header = header(&read(0, HEADER as u64)?)?;
-    // The ELF crate takes a table at 0 for none, so it gets what is in front as well.
-    let sections = |count: u64| {
-        let start =
-            header.e_shoff.checked_sub(SECTION_HEADER).ok_or_else(|| damaged("they overlap the header"))?;
-        let table = read(start, count.saturating_mul(SECTION_HEADER).saturating_add(SECTION_HEADER))?;
-        SectionHeader::parse(&table, SECTION_HEADER as usize, count as usize, CTX)
-            .map_err(|error| damaged(&error.to_string()))
-    };
-    if header.e_shoff == 0 {
+    let begin = read(0, HEADER)?;
+    let header = header(&begin)?;
+    let start = header.e_shoff(LE);
+    if start == 0 {
         return Ok(Vec::new());
     }
-    // A file with more sections than the header can count has the numbers in its first section.
-    let first = sections(1)?;
-    let count = if header.e_shnum == 0 { first[0].sh_size } else { header.e_shnum.into() };
-    let names = if u32::from(header.e_shstrndx) == SHN_XINDEX {
-        first[0].sh_link as usize
-    } else {
-        header.e_shstrndx.into()
+    if start < HEADER {
+        return Err(damaged("they overlap the header"));
+    }
+    let read_table = |count: u64| read(start, count.saturating_mul(size_of::<Section>() as u64));
+    let first = read_table(1)?;
+    let Some(first) = entries::<Section>(&first).first() else { return Ok(Vec::new()) };
+    let names = match header.e_shstrndx(LE) {
+        SHN_XINDEX => first.sh_link(LE) as usize,
+        names => names.0.into(),
     };
-    let sections = sections(count)?;
+    let sections = read_table(section_count(header, first))?;
+    let sections: &[Section] = entries(&sections);
     let Some(names) = sections.get(names) else { return Ok(Vec::new()) };
-    let names = read(names.sh_offset, names.sh_size)?;
+    let names = read(names.sh_offset(LE), names.sh_size(LE))?;
     let mut places = Vec::new();
     for section in sections.iter().filter(|section| is_named(section, &names, name)) {
-        let end = section.sh_offset.checked_add(section.sh_size).filter(|end| *end <= size);
-        places.push(section.sh_offset..end.ok_or_else(|| damaged("one reaches beyond the end of the file"))?);
+        let start = section.sh_offset(LE);
+        let end = start.checked_add(section.sh_size(LE)).filter(|end| *end <= size);
+        places.push(start..end.ok_or_else(|| damaged("one reaches beyond the end of the file"))?);
     }
     Ok(places)
 }
 
-fn is_named(section: &SectionHeader, names: &[u8], name: &str) -> bool {
-    let rest = names.get(section.sh_name..).and_then(|rest| rest.strip_prefix(name.as_bytes()));
+fn is_named(section: &Section, names: &[u8], name: &str) -> bool {
+    let rest = names.get(section.sh_name(LE) as usize..);
+    let rest = rest.and_then(|rest| rest.strip_prefix(name.as_bytes()));
     rest.is_some_and(|rest| rest.first() == Some(&0))
 }
 
 impl<'a> ElfImage<'a> {
     pub(crate) fn open(bytes: &'a [u8]) -> Result<ElfImage<'a>, Error> {
         let header = header(bytes)?;
-        let count = usize::from(header.e_phnum);
+        let count = header.e_phnum(LE);
         if count > MAX_PROGRAM_HEADERS {
-            return Err(Error::TooLarge { part: "the ELF program header table", limit: MAX_PROGRAM_HEADERS });
+            let limit = MAX_PROGRAM_HEADERS.into();
+            return Err(Error::TooLarge { part: "the ELF program header table", limit });
         }
-        let programs = ProgramHeader::parse(bytes, offset(header.e_phoff)?, count, CTX)
-            .map_err(|error| Error::malformed("ELF program headers", error.to_string()))?;
-        let sections = match header.e_shoff {
-            // A stripped object has no section table; its notes are found through the segments.
-            0 => Vec::new(),
-            start => SectionHeader::parse(bytes, offset(start)?, usize::from(header.e_shnum), CTX)
-                .map_err(|error| Error::malformed("ELF section headers", error.to_string()))?,
-        };
-        Ok(ElfImage { bytes, header, programs, sections })
+        let segments = table(bytes, header.e_phoff(LE), count.into());
+        let segments = segments.ok_or_else(|| Error::malformed("ELF program headers", BEYOND))?;
+        let sections = sections(bytes, header);
+        let sections = sections.ok_or_else(|| Error::malformed("ELF section headers", BEYOND))?;
+        Ok(ElfImage { bytes, header, segments, sections })
     }
 
     pub(crate) fn slice(&self, start: u64, length: u64) -> Option<&'a [u8]> {
-        let start = usize::try_from(start).ok()?;
-        let end = start.checked_add(usize::try_from(length).ok()?)?;
-        self.bytes.get(start..end)
+        slice(self.bytes, start, length)
     }
 
-    pub(crate) fn contents(&self, section: &SectionHeader) -> Option<&'a [u8]> {
-        match section.sh_type {
+    pub(crate) fn contents(&self, section: &Section) -> Option<&'a [u8]> {
+        match section.sh_type(LE) {
             SHT_NOBITS => None,
-            _ => self.slice(section.sh_offset, section.sh_size),
+            _ => self.slice(section.sh_offset(LE), section.sh_size(LE)),
         }
+    }
+
+    /// Contents of the section that has the names of the others.
+    pub(crate) fn section_names(&self) -> Option<&'a [u8]> {
+        self.contents(self.sections.get(usize::from(self.header.e_shstrndx(LE).0))?)
     }
 
     /// Contents of the first section of that name; `None` when there is none inside the file.
     pub(crate) fn section(&self, name: &str) -> Option<&'a [u8]> {
-        let names = self.contents(self.sections.get(usize::from(self.header.e_shstrndx))?)?;
+        let names = self.section_names()?;
         let section = self.sections.iter().find(|section| is_named(section, names, name))?;
         self.contents(section)
     }
 
     /// Descriptors of all notes of that owner and kind, in segments, else in sections.
     pub(crate) fn notes(&self, owner: &[u8], kind: u32) -> Result<Vec<&'a [u8]>, Error> {
-        let segments = self.programs.iter().filter(|program| program.p_type == PT_NOTE);
-        let found =
-            self.notes_in(owner, kind, segments.map(|program| (program.p_offset, program.p_filesz)))?;
+        let found = self.notes_in(owner, kind, self.note_segments())?;
         if !found.is_empty() {
             return Ok(found);
         }
-        let sections = self.sections.iter().filter(|section| section.sh_type == SHT_NOTE);
-        self.notes_in(owner, kind, sections.map(|section| (section.sh_offset, section.sh_size)))
+        self.notes_in(owner, kind, self.note_sections())
+    }
+
+    /// Where segments of notes lie in the file: begin and length.
+    pub(crate) fn note_segments(&self) -> impl Iterator<Item = (u64, u64)> {
+        let segments = self.segments.iter().filter(|segment| segment.p_type(LE) == PT_NOTE);
+        segments.map(|segment| (segment.p_offset(LE), segment.p_filesz(LE)))
+    }
+
+    /// The same of sections.
+    pub(crate) fn note_sections(&self) -> impl Iterator<Item = (u64, u64)> {
+        let sections = self.sections.iter().filter(|section| section.sh_type(LE) == SHT_NOTE);
+        sections.map(|section| (section.sh_offset(LE), section.sh_size(LE)))
     }
 
     /// All notes of one place in the file.
@@ -225,29 +280,30 @@ impl<'a> ElfImage<'a> {
         Ok(symbols)
     }
 
-    fn table_of(&self, kind: u32) -> Option<&SectionHeader> {
-        self.sections.iter().find(|section| section.sh_type == kind)
+    fn table_of(&self, kind: SectionType) -> Option<&'a Section> {
+        self.sections.iter().find(|section| section.sh_type(LE) == kind)
     }
 
-    fn symbols_of(&self, table: &SectionHeader) -> Result<Vec<ElfSymbol<'a>>, Error> {
+    fn symbols_of(&self, table: &Section) -> Result<Vec<ElfSymbol<'a>>, Error> {
         let damaged = |why: &str| Error::malformed("ELF symbol table", why);
-        let entries = self.contents(table).ok_or_else(|| damaged("it reaches beyond the end of the file"))?;
-        let names = self.sections.get(table.sh_link as usize).and_then(|strings| self.contents(strings));
+        let contents = self.contents(table);
+        let contents = contents.ok_or_else(|| damaged("it reaches beyond the end of the file"))?;
+        let names = self.sections.get(table.sh_link(LE) as usize).and_then(|strings| self.contents(strings));
         let names = names.ok_or_else(|| damaged("its strings are missing"))?;
-        // On disk an entry of a 64-bit table has 24 bytes.
-        let entries = Symtab::parse(entries, 0, entries.len() / 24, CTX)
-            .map_err(|error| damaged(&error.to_string()))?;
+        if contents.is_empty() {
+            return Err(damaged("it is empty"));
+        }
         let mut budget = self.bytes.len();
         let mut symbols = Vec::new();
-        let is_defined = |entry: &Sym| entry.st_shndx != SHN_UNDEF as usize && entry.st_name != 0;
-        for (number, entry) in (0..).zip(entries.iter()).filter(|(_, entry)| is_defined(entry)) {
-            let name = text_at(names, entry.st_name).ok_or_else(|| damaged("a name is not a string"))?;
+        let is_defined = |entry: &Symbol| entry.st_shndx(LE) != SHN_UNDEF && entry.st_name(LE) != 0;
+        for (number, entry) in (0..).zip(entries(contents)).filter(|(_, entry)| is_defined(entry)) {
+            let name = text_at(names, entry.st_name(LE)).ok_or_else(|| damaged("a name is not a string"))?;
             budget =
                 budget.checked_sub(name.len()).ok_or_else(|| damaged("its names overlap one another"))?;
             symbols.push(ElfSymbol {
                 name,
-                address: entry.st_value,
-                size: entry.st_size,
+                address: entry.st_value(LE),
+                size: entry.st_size(LE),
                 kind: entry.st_type(),
                 number,
             });
@@ -262,21 +318,21 @@ impl<'a> ElfImage<'a> {
 
     /// Bytes that the file puts at a virtual address and behind it, to the end of the segment.
     pub(crate) fn loaded_from(&self, address: u64) -> Option<&'a [u8]> {
-        let mut loads = self.programs.iter().filter(|program| program.p_type == PT_LOAD);
-        loads.find_map(|load| {
-            let into = address.checked_sub(load.p_vaddr)?;
-            let length = load.p_filesz.checked_sub(into).filter(|length| *length > 0)?;
-            self.slice(load.p_offset.checked_add(into)?, length)
+        self.loads().find_map(|load| {
+            let into = address.checked_sub(load.p_vaddr(LE))?;
+            let length = load.p_filesz(LE).checked_sub(into).filter(|length| *length > 0)?;
+            self.slice(load.p_offset(LE).checked_add(into)?, length)
         })
+    }
+
+    /// The segments that are loaded.
+    pub(crate) fn loads(&self) -> impl Iterator<Item = &'a Segment> + use<'a> {
+        self.segments.iter().filter(|segment| segment.p_type(LE) == PT_LOAD)
     }
 }
 
-fn offset(value: u64) -> Result<usize, Error> {
-    usize::try_from(value).map_err(|_| Error::malformed("ELF header", "an offset is out of range"))
-}
-
-pub(crate) fn text_at(strings: &[u8], start: usize) -> Option<&str> {
-    let rest = strings.get(start..)?;
+pub(crate) fn text_at(strings: &[u8], start: u32) -> Option<&str> {
+    let rest = strings.get(start as usize..)?;
     let rest = &rest[..rest.len().min(MAX_NAME)];
     let end = rest.iter().position(|byte| *byte == 0)?;
     std::str::from_utf8(&rest[..end]).ok()
@@ -284,13 +340,12 @@ pub(crate) fn text_at(strings: &[u8], start: usize) -> Option<&str> {
 
 /// First note of a segment, and what follows it. Owner and descriptor are padded to 4 bytes.
 fn split_note(bytes: &[u8]) -> Result<Option<(NoteEntry<'_>, &[u8])>, Error> {
-    let Some((head, rest)) = bytes.split_first_chunk::<12>() else { return Ok(None) };
-    let word = |at: usize| u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
+    let Ok((head, rest)) = pod::from_bytes::<NoteHeader64<LittleEndian>>(bytes) else { return Ok(None) };
     let cut = || Error::malformed("ELF note", "its length goes beyond its segment");
-    let (owner, rest) = split_padded(rest, word(0)).ok_or_else(cut)?;
-    let (descriptor, rest) = split_padded(rest, word(4)).ok_or_else(cut)?;
+    let (owner, rest) = split_padded(rest, head.n_namesz.get(LE)).ok_or_else(cut)?;
+    let (descriptor, rest) = split_padded(rest, head.n_descsz.get(LE)).ok_or_else(cut)?;
     let owner = owner.strip_suffix(b"\0").unwrap_or(owner);
-    Ok(Some((NoteEntry { owner, kind: word(8), descriptor }, rest)))
+    Ok(Some((NoteEntry { owner, kind: head.n_type.get(LE).0, descriptor }, rest)))
 }
 
 fn split_padded(bytes: &[u8], length: u32) -> Option<(&[u8], &[u8])> {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use goblin::elf::sym::{STT_FUNC, STT_OBJECT};
+use object::elf::{STT_FUNC, STT_OBJECT};
 
 use crate::descriptor::{self, Descriptor};
 use crate::elf::ElfImage;

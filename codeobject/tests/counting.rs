@@ -6,6 +6,8 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use object::read::elf::ElfFile64;
+use object::{LittleEndian, Object, ObjectSegment};
 use rpd_codeobject::blocks::blocks;
 use rpd_codeobject::counting::{Block, CountedKernel, Options, Refusal, Rewritten, Variant, rewrite};
 use rpd_codeobject::functions;
@@ -258,9 +260,9 @@ fn notices(change: impl Fn(&mut [u32])) -> Vec<String> {
         let object = bytes(file);
         let mut made =
             rewrite(&object, &Options { slots: 2, ..Options::default() }, &|_| true).expect("as before");
-        let elf = goblin::elf::Elf::parse(&made.object).expect("an ELF file");
-        let load = elf.program_headers.iter().rfind(|header| header.p_type == 1).expect("a segment");
-        let into = load.p_offset.wrapping_sub(load.p_vaddr);
+        let elf = ElfFile64::<LittleEndian>::parse(&*made.object).expect("an ELF file");
+        let load = elf.segments().last().expect("a segment");
+        let into = load.file_range().0.wrapping_sub(load.address());
         for (new, length, _) in made.map.clone().stretches().filter(|(_, length, _)| *length == 20) {
             let place = new.wrapping_add(into) as usize..new.wrapping_add(into + length) as usize;
             let bytes = &mut made.object[place];
@@ -424,10 +426,9 @@ fn counters_are_what_was_executed() {
 
 /// A descriptor of a slot.
 fn descriptor(object: &[u8], address: u64) -> [u8; 64] {
-    let elf = goblin::elf::Elf::parse(object).expect("an ELF file");
-    let load = elf.program_headers.iter().rfind(|header| header.vm_range().contains(&(address as usize)));
-    let load = load.expect("a segment");
-    object[(address - load.p_vaddr + load.p_offset) as usize..][..64].try_into().expect("64 bytes")
+    let elf = ElfFile64::<LittleEndian>::parse(object).expect("an ELF file");
+    let bytes = elf.segments().find_map(|load| load.data_range(address, 64).ok()?);
+    bytes.expect("a segment").try_into().expect("64 bytes")
 }
 
 fn word(bytes: &[u8], at: usize) -> u32 {
@@ -486,10 +487,10 @@ fn accumulation_registers_move() {
             }
             // Numbers of 64 bits are in even registers: the pair of each addition.
             let begins: Vec<u64> = made.map.stretches().map(|(new, ..)| new).collect();
-            let elf = goblin::elf::Elf::parse(&made.object).expect("an ELF file");
-            let load = elf.program_headers.iter().rfind(|header| header.p_type == 1).expect("a segment");
-            let code = &made.object[load.p_offset as usize..][..load.p_filesz as usize];
-            let first = (begins[0] - load.p_vaddr) as usize;
+            let elf = ElfFile64::<LittleEndian>::parse(&*made.object).expect("an ELF file");
+            let load = elf.segments().last().expect("a segment");
+            let code = load.data().expect("bytes");
+            let first = (begins[0] - load.address()) as usize;
             let mut additions = 0;
             for at in (first..code.len() - 4).step_by(4) {
                 if word(code, at) & 0xffff_f000 == 0xdd88_8000 {
@@ -507,9 +508,10 @@ fn accumulation_registers_move() {
 fn preloaded_arguments_have_an_entry_of_their_own() {
     let object = bytes("counting-gfx942-o2.co");
     let made = rewrite(&object, &Options { slots: 3, ..Options::default() }, &|_| true).unwrap();
-    let elf = goblin::elf::Elf::parse(&made.object).expect("an ELF file");
-    let load = elf.program_headers.iter().rfind(|header| header.p_type == 1).expect("a segment");
-    let at = |address: u64| word(&made.object, (address - load.p_vaddr + load.p_offset) as usize);
+    let elf = ElfFile64::<LittleEndian>::parse(&*made.object).expect("an ELF file");
+    let load = elf.segments().last().expect("a segment");
+    let code = load.data().expect("bytes");
+    let at = |address: u64| word(code, (address - load.address()) as usize);
     for kernel in &made.kernels {
         let before = descriptor(&object, kernel.original_descriptor);
         assert_ne!(before[58] & 0x7f, 0, "{}: made with -amdgpu-kernarg-preload-count", kernel.name);

@@ -54,6 +54,43 @@ fn truncated_anywhere() {
 }
 
 #[test]
+fn tables_that_are_not_in_the_file() {
+    let whole = bytes("gfx906-v4.co");
+    let why = |bytes: &[u8]| functions(bytes).unwrap_err().to_string();
+    let with = |at: usize, value: u64| {
+        let mut bytes = whole.clone();
+        bytes[at..at + 8].copy_from_slice(&value.to_le_bytes());
+        bytes
+    };
+    assert!(why(&whole[..63]).starts_with("damaged ELF header: it reaches beyond the end of the file;"));
+    // Where the header says that they begin.
+    for (at, part) in [(32, "program"), (40, "section")] {
+        for begin in [whole.len() as u64 - 100, whole.len() as u64, u64::MAX - 8, u64::MAX] {
+            let expected = format!("damaged ELF {part} headers: they reach beyond the end of the file;");
+            let why = why(&with(at, begin));
+            assert!(why.starts_with(&expected), "{begin:#x}: {why}");
+        }
+    }
+    // The size of the dynamic symbols, which are the first ones.
+    let sections = u64::from_le_bytes(whole[40..48].try_into().unwrap()) as usize;
+    let symbols = (sections..).step_by(64).find(|at| whole[at + 4..at + 8] == [11, 0, 0, 0]).unwrap();
+    for (size, expected) in [(0, "it is empty"), (u64::MAX, "it reaches beyond the end of the file")] {
+        let why = why(&with(symbols + 32, size));
+        assert!(why.starts_with(&format!("damaged ELF symbol table: {expected};")), "{size:#x}: {why}");
+    }
+}
+
+#[test]
+fn bytes_lie_anywhere_in_memory() {
+    for file in FILES {
+        let whole = bytes(file);
+        let moved = [b"\0", &*whole].concat();
+        assert_eq!(loadable(&moved[1..]), loadable(&whole), "{file}");
+        assert_eq!(functions(&moved[1..]), functions(&whole), "{file}");
+    }
+}
+
+#[test]
 fn changed_bytes() {
     let values = [0, 1, 0x7f, 0x80, 0xff, 0xdc, 0xdd, 0xde, 0xdf, 0xc6];
     // 1,000,000 in all.

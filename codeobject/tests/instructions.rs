@@ -6,6 +6,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use object::read::elf::ElfFile64;
+use object::{LittleEndian, Object, ObjectSegment};
 use rpd_codeobject::blocks::blocks;
 use rpd_codeobject::counting::{Options, Variant, rewrite};
 use rpd_codeobject::flow::{self, FlowStep, FlowTarget};
@@ -247,13 +249,12 @@ fn what_is_made_can_be_disassembled() {
             let options = Options { variant, scalar_first, branch_limit, slots: 2 };
             let made = rewrite(&object, &options, &|_| true).expect("counting kernels");
             let place = |address: u64| format!("{} {variant:?} {address:#x}", path.display());
-            let elf = goblin::elf::Elf::parse(&made.object).expect("an ELF file");
-            let load = elf.program_headers.iter().rfind(|header| header.p_type == 1).expect("a segment");
+            let elf = ElfFile64::<LittleEndian>::parse(&*made.object).expect("an ELF file");
+            let load = elf.segments().last().expect("a segment");
             let processor = processor(&path);
             let first = made.map.stretches().next().expect("code").0 & !0xff;
-            let end = load.p_vaddr + load.p_memsz;
-            let at = (load.p_offset + first - load.p_vaddr) as usize;
-            let shown = disassembled_words(&made.object[at..at + (end - first) as usize / 4 * 4], processor);
+            let code = &load.data().expect("bytes")[(first - load.address()) as usize..];
+            let shown = disassembled_words(&code[..code.len() / 4 * 4], processor);
             let highest =
                 made.kernels.iter().map(|kernel| (kernel.registers.sgprs - 6, kernel.registers.vgprs));
             let highest =

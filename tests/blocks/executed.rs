@@ -7,6 +7,8 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fs;
 
+use object::read::elf::ElfFile64;
+use object::{LittleEndian, Object as _, ObjectSegment};
 use rpd_codeobject::counting::{CountedKernel, Options, Rewritten, Variant, rewrite};
 use rpd_codeobject::demangle;
 use rpd_codeobject::instruction::Instruction;
@@ -43,9 +45,9 @@ struct Bytes<'a> {
 
 impl Bytes<'_> {
     fn of(made: &Rewritten) -> Bytes<'_> {
-        let elf = goblin::elf::Elf::parse(&made.object).unwrap();
-        let load = elf.program_headers.iter().rfind(|header| header.p_type == 1).unwrap();
-        Bytes { bytes: &made.object[load.p_offset as usize..], address: load.p_vaddr }
+        let elf = ElfFile64::<LittleEndian>::parse(&*made.object).unwrap();
+        let load = elf.segments().last().unwrap();
+        Bytes { bytes: load.data().unwrap(), address: load.address() }
     }
 
     fn holds(&self, address: u64) -> bool {

@@ -8,10 +8,9 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use goblin::container::Ctx;
-use goblin::elf::Elf;
-use goblin::elf::header::{EM_AARCH64, EM_X86_64, Header};
-use goblin::elf::program_header::{PT_INTERP, ProgramHeader};
+use object::elf::{ELFMAG, EM_AARCH64, EM_X86_64, FileHeader64, PT_INTERP, ProgramHeader64};
+use object::read::elf::{FileHeader, ProgramHeader};
+use object::{LittleEndian, pod};
 
 use crate::system::capabilities;
 
@@ -19,6 +18,8 @@ use crate::system::capabilities;
 const DEFAULT_PATH: &str = "/bin:/usr/bin";
 /// As much of a file as is looked at: headers are at its beginning.
 const LOOKED_AT: u64 = 64 * 1024;
+/// How the numbers of programs that this machine runs are stored.
+const LE: LittleEndian = LittleEndian;
 /// How many `#!` lines are followed, as many as Linux does.
 const INTERPRETERS: usize = 4;
 
@@ -134,9 +135,9 @@ fn words(head: &[u8]) -> Option<impl Iterator<Item = &[u8]>> {
 
 /// The dynamic loader that a program names. Programs of other machines are run by an emulator, which knows where theirs is.
 fn loader(head: &[u8]) -> Option<PathBuf> {
-    let header = Elf::parse_header(head).ok().filter(is_this_machine)?;
-    let loader = program_headers(&header, head)?.into_iter().find(|header| header.p_type == PT_INTERP)?;
-    let name = head.get(loader.file_range())?.split(|byte| *byte == 0).next()?;
+    let header = header(head).filter(|header| is_this_machine(header))?;
+    let name = named_loader(header.program_headers(LE, head).ok()?)?.data(LE, head).ok()?;
+    let name = name.split(|byte| *byte == 0).next()?;
     Some(OsString::from_vec(name.to_vec()).into())
 }
 
@@ -168,32 +169,36 @@ fn obstacle_in_program(file: &Path, head: &[u8]) -> Option<String> {
              remove them with 'setcap -r' on a copy"
         ));
     }
-    let header = Elf::parse_header(head).ok()?;
-    if !is_this_machine(&header) {
+    let header = header(head)?;
+    if !is_this_machine(header) {
         return Some(format!("{name} is a program for another kind of machine than the recorder"));
     }
-    let headers = program_headers(&header, head)?;
-    let Some(loader) = headers.iter().find(|header| header.p_type == PT_INTERP) else {
+    let Some(loader) = named_loader(header.program_headers(LE, head).ok()?) else {
         return Some(format!(
             "{name} is statically linked, and the recorder can only be loaded into a dynamically linked program"
         ));
     };
-    let loader = String::from_utf8_lossy(head.get(loader.file_range())?);
+    let loader = String::from_utf8_lossy(loader.data(LE, head).ok()?);
     loader
         .contains("ld-musl")
         .then(|| format!("{name} uses the C library musl, and the recorder is built for glibc"))
 }
 
-/// Whether a program is for the class and processor that this one was built for.
-fn is_this_machine(header: &Header) -> bool {
-    let machine = if cfg!(target_arch = "aarch64") { EM_AARCH64 } else { EM_X86_64 };
-    header.e_machine == machine && header.container().is_ok_and(|container| container.is_big())
+/// The header of an ELF file. For another class or byte order only its first bytes mean what they say.
+fn header(head: &[u8]) -> Option<&FileHeader64<LittleEndian>> {
+    let (header, _) = pod::from_bytes::<FileHeader64<LittleEndian>>(head).ok()?;
+    (header.e_ident.magic == ELFMAG).then_some(header)
 }
 
-fn program_headers(header: &Header, head: &[u8]) -> Option<Vec<ProgramHeader>> {
-    let context = Ctx::new(header.container().ok()?, header.endianness().ok()?);
-    let start = usize::try_from(header.e_phoff).ok()?;
-    ProgramHeader::parse(head, start, usize::from(header.e_phnum), context).ok()
+/// Whether a program is for the class and processor that this one was built for.
+fn is_this_machine(header: &FileHeader64<LittleEndian>) -> bool {
+    let machine = if cfg!(target_arch = "aarch64") { EM_AARCH64 } else { EM_X86_64 };
+    header.is_class_64() && header.is_little_endian() && header.e_machine(LE) == machine
+}
+
+/// The segment with the name of the dynamic loader.
+fn named_loader(segments: &[ProgramHeader64<LittleEndian>]) -> Option<&ProgramHeader64<LittleEndian>> {
+    segments.iter().find(|segment| segment.p_type(LE) == PT_INTERP)
 }
 
 #[cfg(test)]

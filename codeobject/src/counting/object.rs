@@ -1,13 +1,18 @@
 //! The ELF file: what the rewriter needs of the original one, and the segment that is put behind its others.
 
-use goblin::elf::program_header::{PF_R, PF_W, PF_X, PT_GNU_STACK, PT_LOAD, PT_PHDR};
-use goblin::elf::section_header::{SHN_UNDEF, SHT_DYNSYM, SHT_RELA, SHT_SYMTAB};
+use object::elf::{
+    PF_R, PF_W, PF_X, PT_GNU_STACK, PT_LOAD, PT_PHDR, ProgramType, SHN_UNDEF, SHT_DYNSYM, SHT_RELA,
+    SHT_SYMTAB,
+};
+use object::pod::{bytes_of, bytes_of_slice};
+use object::read::elf::{FileHeader, ProgramHeader, SectionHeader, Sym};
+use object::{U32, U64};
 
 use super::{Refusal, is_rewritten};
 use crate::code_object::CodeObject;
 use crate::descriptor::{self, AllottedRegisters};
-use crate::elf::{ElfImage, text_at};
-use crate::{Error, Function, Target, functions};
+use crate::elf::{ElfImage, LE, Relocation, Segment, Symbol, entries, text_at};
+use crate::{Function, Target, functions};
 
 /// Where segments begin.
 const PAGE: u64 = 4096;
@@ -16,10 +21,6 @@ const ALIGNMENT: u64 = 8;
 /// Bytes that a code object may take on a device, and that a new segment may have.
 const MOST_MEMORY: u64 = 1 << 30;
 const MOST_ADDED: u64 = 1 << 28;
-const PROGRAM_HEADER: usize = 56;
-/// Places in the ELF header: of the table of program headers, its entry count.
-const TABLE: usize = 32;
-const COUNT: usize = 56;
 
 /// A code object that is to be rewritten.
 pub(super) struct Original<'a> {
@@ -34,16 +35,16 @@ impl<'a> Original<'a> {
     pub(super) fn open(bytes: &'a [u8]) -> Result<Original<'a>, Refusal> {
         let image = ElfImage::open(bytes)?;
         let version = CodeObject::check(&image)?;
-        let target = Target::from_flags(image.header.e_flags, version);
+        let target = Target::from_flags(image.header.e_flags(LE).0, version);
         if !is_rewritten(&target) {
             return Err(Refusal::Target(target.processor));
         }
         if let Some(name) = external_symbol(&image) {
             return Err(Refusal::ExternalSymbol(name.to_string()));
         }
-        let loads = image.programs.iter().filter(|program| program.p_type == PT_LOAD);
-        let mut ends =
-            loads.map(|load| load.p_vaddr.checked_add(load.p_memsz).filter(|end| *end <= MOST_MEMORY));
+        let mut ends = image
+            .loads()
+            .map(|load| load.p_vaddr(LE).checked_add(load.p_memsz(LE)).filter(|end| *end <= MOST_MEMORY));
         let end = ends.try_fold(0, |last: u64, end| end.map(|end| last.max(end))).ok_or(Refusal::TooLarge)?;
         let functions = functions(bytes)?;
         Ok(Original { image, target, functions, end: end.next_multiple_of(PAGE) })
@@ -69,24 +70,19 @@ impl<'a> Original<'a> {
 
 /// A symbol that a relocation refers to and that is defined elsewhere.
 fn external_symbol<'a>(image: &ElfImage<'a>) -> Option<&'a str> {
-    let word = |bytes: &[u8], at: usize| {
-        u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
-    };
-    for table in image.sections.iter().filter(|section| section.sh_type == SHT_RELA) {
-        let symbols = image.sections.get(table.sh_link as usize);
-        let Some(symbols) = symbols.filter(|of| matches!(of.sh_type, SHT_DYNSYM | SHT_SYMTAB)) else {
+    for table in image.sections.iter().filter(|section| section.sh_type(LE) == SHT_RELA) {
+        let symbols = image.sections.get(table.sh_link(LE) as usize);
+        let Some(symbols) = symbols.filter(|of| matches!(of.sh_type(LE), SHT_DYNSYM | SHT_SYMTAB)) else {
             continue;
         };
-        let names = image.sections.get(symbols.sh_link as usize).and_then(|names| image.contents(names));
-        let (entries, names) = (image.contents(symbols)?, names?);
-        for relocation in image.contents(table).unwrap_or_default().chunks_exact(24) {
+        let names = image.sections.get(symbols.sh_link(LE) as usize).and_then(|names| image.contents(names));
+        let (symbols, names): (&[Symbol], _) = (entries(image.contents(symbols)?), names?);
+        for relocation in entries::<Relocation>(image.contents(table).unwrap_or_default()) {
             // Number 0 is no symbol.
-            let number = word(relocation, 12) as usize;
-            let entry = entries.chunks_exact(24).nth(number).filter(|_| number > 0);
-            if let Some(entry) =
-                entry.filter(|entry| u32::from(entry[6]) | u32::from(entry[7]) << 8 == SHN_UNDEF)
-            {
-                return text_at(names, word(entry, 0) as usize).or(Some("a symbol"));
+            let number = relocation.r_sym(LE, false) as usize;
+            let symbol = symbols.get(number).filter(|symbol| number > 0 && symbol.st_shndx(LE) == SHN_UNDEF);
+            if let Some(symbol) = symbol {
+                return text_at(names, symbol.st_name(LE)).or(Some("a symbol"));
             }
         }
     }
@@ -242,67 +238,56 @@ impl Appended {
 ///
 /// Its program header takes the place of that of the stack's permissions, which no loader of code objects asks for; where there is
 /// none, the table moves behind everything else.
-pub(super) fn append(
-    object: &[u8],
-    original: &Original<'_>,
-    mut appended: Appended,
-) -> Result<Vec<u8>, Refusal> {
+pub(super) fn append(object: &[u8], original: &Original<'_>, mut appended: Appended) -> Vec<u8> {
     // The hardware reads ahead of what it executes.
     let end = appended.here();
     appended.code(end, &[0xbf80_0000; 64]);
     let end = appended.here().next_multiple_of(ALIGNMENT);
     appended.zeros(end, 0);
-    let damaged =
-        || Refusal::Object(Error::malformed("ELF program headers", "the table lies outside of the file"));
-    let header = &original.image.header;
-    let table = usize::try_from(header.e_phoff).map_err(|_| damaged())?;
-    let count = usize::from(header.e_phnum);
-    let entries = table.checked_add(count * PROGRAM_HEADER).and_then(|end| object.get(table..end));
-    let mut entries: Vec<[u8; PROGRAM_HEADER]> = entries
-        .ok_or_else(damaged)?
-        .chunks_exact(PROGRAM_HEADER)
-        .filter_map(|entry| entry.try_into().ok())
-        .collect();
+    let mut segments = original.image.segments.to_vec();
     let mut made = object.to_vec();
     made.resize(made.len().next_multiple_of(PAGE as usize), 0);
     let segment = segment(made.len() as u64, appended.start, appended.bytes.len() as u64);
     made.extend(appended.bytes);
-    let of_kind = |kind: u32, entries: &[[u8; PROGRAM_HEADER]]| {
-        entries.iter().position(|entry| entry[..4] == kind.to_le_bytes())
+    let of_kind = |kind: ProgramType, segments: &[Segment]| {
+        segments.iter().position(|segment| segment.p_type(LE) == kind)
     };
-    let at = match of_kind(PT_GNU_STACK, &entries) {
+    let mut header = *original.image.header;
+    let table = match of_kind(PT_GNU_STACK, &segments) {
         Some(spare) => {
-            entries.remove(spare);
-            table
+            segments.remove(spare);
+            header.e_phoff(LE) as usize
         }
         None => {
             // It would say where the table was.
-            if let Some(own) = of_kind(PT_PHDR, &entries) {
-                entries.remove(own);
+            if let Some(own) = of_kind(PT_PHDR, &segments) {
+                segments.remove(own);
             }
             made.len()
         }
     };
-    let last = entries.iter().rposition(|entry| entry[..4] == PT_LOAD.to_le_bytes());
-    entries.insert(last.map_or(0, |last| last + 1), segment);
-    let bytes = entries.concat();
-    if at == made.len() {
-        made.extend(&bytes);
-    } else {
-        made[at..at + bytes.len()].copy_from_slice(&bytes);
-    }
-    made[TABLE..TABLE + 8].copy_from_slice(&(at as u64).to_le_bytes());
-    made[COUNT..COUNT + 2].copy_from_slice(&(entries.len() as u16).to_le_bytes());
-    Ok(made)
+    let last = segments.iter().rposition(|segment| segment.p_type(LE) == PT_LOAD);
+    segments.insert(last.map_or(0, |last| last + 1), segment);
+    header.e_phoff.set(LE, table as u64);
+    header.e_phnum.set(LE, segments.len() as u16);
+    let segments = bytes_of_slice(&segments);
+    made.resize(made.len().max(table + segments.len()), 0);
+    made[table..table + segments.len()].copy_from_slice(segments);
+    let header = bytes_of(&header);
+    made[..header.len()].copy_from_slice(header);
+    made
 }
 
 /// A program header: cells are written, code is executed.
-fn segment(offset: u64, address: u64, length: u64) -> [u8; PROGRAM_HEADER] {
-    let mut entry = [0; PROGRAM_HEADER];
-    entry[..4].copy_from_slice(&PT_LOAD.to_le_bytes());
-    entry[4..8].copy_from_slice(&(PF_R | PF_W | PF_X).to_le_bytes());
-    for (at, value) in [(8, offset), (16, address), (24, address), (32, length), (40, length), (48, PAGE)] {
-        entry[at..at + 8].copy_from_slice(&value.to_le_bytes());
+fn segment(offset: u64, address: u64, length: u64) -> Segment {
+    Segment {
+        p_type: U32::new(LE, PT_LOAD),
+        p_flags: U32::new(LE, PF_R | PF_W | PF_X),
+        p_offset: U64::new(LE, offset),
+        p_vaddr: U64::new(LE, address),
+        p_paddr: U64::new(LE, address),
+        p_filesz: U64::new(LE, length),
+        p_memsz: U64::new(LE, length),
+        p_align: U64::new(LE, PAGE),
     }
-    entry
 }

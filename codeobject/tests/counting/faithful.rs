@@ -3,8 +3,8 @@
 
 use std::collections::BTreeSet;
 
-use goblin::elf::Elf;
-use goblin::elf::program_header::PT_LOAD;
+use object::read::elf::ElfFile64;
+use object::{LittleEndian, Object, ObjectSegment};
 use rpd_codeobject::counting::Rewritten;
 use rpd_codeobject::instruction::{Control, Instruction};
 
@@ -32,9 +32,12 @@ struct Code<'a> {
 
 impl Code<'_> {
     fn of(object: &[u8]) -> Code<'_> {
-        let elf = Elf::parse(object).expect("an ELF file");
-        let loads = elf.program_headers.iter().filter(|header| header.p_type == PT_LOAD);
-        let segments = loads.map(|load| (load.p_vaddr, load.p_offset, load.p_filesz)).collect();
+        let elf = ElfFile64::<LittleEndian>::parse(object).expect("an ELF file");
+        let segments = elf.segments().map(|load| {
+            let (offset, length) = load.file_range();
+            (load.address(), offset, length)
+        });
+        let segments = segments.collect();
         Code { object, segments }
     }
 

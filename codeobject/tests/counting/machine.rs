@@ -3,10 +3,15 @@
 
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
-use goblin::elf::Elf;
-use goblin::elf::program_header::PT_LOAD;
+use object::elf::RelocationType;
+use object::read::elf::ElfFile64;
+use object::{
+    LittleEndian, Object, ObjectSegment, ObjectSymbol, ObjectSymbolTable, RelocationFlags, RelocationTarget,
+};
 use rpd_gfx9::{Counts, Device, Execution, Progress, Target};
 
+const R_AMDGPU_ABS64: RelocationType = RelocationType(3);
+const R_AMDGPU_RELATIVE64: RelocationType = RelocationType(13);
 /// A kernel that executes more than so many is taken for one that does not end, as one may that lacks a wait.
 const MOST_INSTRUCTIONS: u64 = 1 << 19;
 
@@ -73,24 +78,28 @@ impl Machine {
 
     /// Loads a code object with its virtual address 0 at `base`.
     pub(crate) fn load(&mut self, object: &[u8], base: u64) {
-        let elf = Elf::parse(object).expect("an ELF file");
-        let loads = || elf.program_headers.iter().filter(|program| program.p_type == PT_LOAD);
-        let end = loads().map(|load| load.p_vaddr + load.p_memsz).max().expect("segments");
-        assert!(loads().is_sorted_by_key(|load| load.p_vaddr));
+        let elf = ElfFile64::<LittleEndian>::parse(object).expect("an ELF file");
+        let end = elf.segments().map(|load| load.address() + load.size()).max().expect("segments");
+        assert!(elf.segments().is_sorted_by_key(|load| load.address()));
         self.area(base, end as usize + 64);
-        for load in loads() {
-            self.write(base + load.p_vaddr, &object[load.p_offset as usize..][..load.p_filesz as usize]);
+        for load in elf.segments() {
+            self.write(base + load.address(), load.data().expect("bytes"));
         }
-        // R_AMDGPU_RELATIVE64, and R_AMDGPU_ABS64 of a symbol.
-        for relocation in &elf.dynrelas {
-            let symbol = elf.dynsyms.get(relocation.r_sym).map_or(0, |symbol| symbol.st_value);
-            let addend = relocation.r_addend.unwrap_or(0).cast_unsigned();
-            let value = match relocation.r_type {
-                13 => base + addend,
-                3 => base + symbol + addend,
-                other => panic!("relocation {other}"),
+        let symbols = elf.dynamic_symbol_table().expect("symbols");
+        for (offset, relocation) in elf.dynamic_relocations().expect("symbols") {
+            let symbol = match relocation.target() {
+                RelocationTarget::Symbol(number) => {
+                    symbols.symbol_by_index(number).expect("a symbol").address()
+                }
+                _ => 0,
             };
-            self.write(base + relocation.r_offset, &value.to_le_bytes());
+            let addend = relocation.addend().cast_unsigned();
+            let value = match relocation.flags() {
+                RelocationFlags::Elf { r_type: R_AMDGPU_RELATIVE64, .. } => base + addend,
+                RelocationFlags::Elf { r_type: R_AMDGPU_ABS64, .. } => base + symbol + addend,
+                other => panic!("relocation {other:?}"),
+            };
+            self.write(base + offset, &value.to_le_bytes());
         }
     }
 
