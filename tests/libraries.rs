@@ -3,7 +3,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::harness::{Dir, Expected, Loading, Ran, Run, Trace, code_object, not_tested, program, rpd, tool};
+use crate::harness::{
+    Dir, Expected, Loading, Ran, Run, Trace, code_object, not_tested, program, rpd, software_gpu, tool,
+};
 use crate::replace::{assert_named, dispatches, replaced_of, with_caches};
 
 /// Runs the program without the recorder and with it; the file equals the device's log, every kernel has its name.
@@ -404,6 +406,28 @@ fn calls_of_rocblas_have_their_kernels() {
         written.contains(",./rocblas-bench -f scal -r f32_r -n 1000 --alpha 2.5 --incx 1,1\r\n"),
         "{written}"
     );
+}
+
+/// The real rocblas-bench runs what was recorded: each line of rocBLAS's that `rpd libraries` makes is one that it understands.
+#[test]
+#[ignore = "make matrix: needs rocblas-bench"]
+fn rocblas_bench_runs_recorded_calls_again() {
+    let dir = Dir::new();
+    with_library_calls(&dir, "blas", "rocblas", 1);
+    let mut rpd = crate::harness::command(rpd());
+    rpd.args(["libraries", "--replay", "--json"]).arg(dir.path("trace.rpd"));
+    rpd.env("LD_PRELOAD", software_gpu()).current_dir(dir.path(""));
+    let said = rpd.output().unwrap();
+    let said = (String::from_utf8(said.stdout).unwrap(), String::from_utf8(said.stderr).unwrap());
+    let all: Vec<serde_json::Value> = serde_json::from_str(&said.0).unwrap_or_else(|_| panic!("{said:?}"));
+    let replayed: Vec<&serde_json::Value> = all.iter().filter(|of| !of["replay"].is_null()).collect();
+    assert!(replayed.len() >= 9, "{all:#?}");
+    for of in replayed {
+        let number = |name: &str| of["replay"][name].as_f64().unwrap_or_default();
+        assert!(number("us") > 0.0 && of["replay"]["error"].is_null(), "{of:#}");
+        assert!((number("ratio") - number("us") / of["gpu_us"].as_f64().unwrap()).abs() < 1e-9, "{of:#}");
+        assert!(number("gflop_per_s") > 0.0, "{of:#}");
+    }
 }
 
 #[test]

@@ -1,10 +1,12 @@
 //! Calls of GPU libraries: what they compute and move, the command that runs one again, and what libraries' logs have of them.
 //!
 //! - `arguments`: a call's arguments as the recorder writes them, and what they say
-//! - `work`: floating point operations and bytes; `bench`: the command; `log`: lines of logs; `trace_csv`: madengine's library_trace.csv
+//! - `work`: floating point operations and bytes; `bench`: the command; `replay`: which commands may be run, and what they print
+//! - `log`: lines of logs; `trace_csv`: madengine's library_trace.csv
 
 pub mod arguments;
 pub mod bench;
 pub mod log;
+pub mod replay;
 pub mod trace_csv;
 pub mod work;

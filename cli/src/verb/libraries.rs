@@ -1,10 +1,13 @@
 //! `rpd libraries`: what GPU libraries were called for, and how fast they were.
 
+mod replay;
+
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 use clap::{Args, ValueHint};
@@ -15,7 +18,9 @@ use rpd_postprocess::text::counted;
 use rpd_postprocess::{text, trace};
 use serde::Serialize;
 
+use self::replay::{Replay, Replayed};
 use crate::args::region::{REGION_HELP, RegionArgs};
+use crate::args::value;
 use crate::output;
 use crate::output::left_out::note_left_out;
 use crate::output::note::note;
@@ -40,6 +45,15 @@ Columns:
   bus GB/s       for collectives: comparable with what the hardware can do, as rccl-tests have it
   configuration  library, function and arguments; below it the kernels chosen, and with --bench the command
 
+With --replay:
+  recorded       time on the GPU of a call that launched something, on average
+  replayed       time of a call by rocblas-bench or hipblaslt-bench, which make many and measure from the first to the last
+  ratio          replayed over recorded
+  GFLOP/s        recorded; behind it replayed
+
+--replay runs these programs where they are installed, on the first GPU of HIP_VISIBLE_DEVICES. It uses no shell, and no option that does
+not describe the computation. The exit status is 1 where a command gave no time; its row says why.
+
 Calls that a library makes of another library have rows of their own. Where a call of rocBLAS is inside one of hipBLAS, both rows have the
 operations. ncclGroupEnd launches the operations of a group of collectives; the collectives on one stream share the time and the J of its operations.
 
@@ -54,6 +68,7 @@ A configuration whose operations ran for less than a step of the sensor of their
 Example:
   rpd libraries trace.rpd
   rpd libraries --bench --in 'step 3' trace.rpd
+  rpd libraries --replay trace.rpd
   rpd libraries --json trace.rpd | jq -r '.[] | .bench // empty'
   rpd libraries --log run.log"))]
 pub(crate) struct Libraries {
@@ -62,11 +77,17 @@ pub(crate) struct Libraries {
     file: Option<PathBuf>,
     /// Read calls from what programs have printed with the libraries' logs on (ROCBLAS_LAYER, TENSILE_DB, MIOPEN_ENABLE_LOGGING_CMD,
     /// NCCL_DEBUG=INFO, ROCFFT_LAYER, ROCSPARSE_LAYER, CUBLAS_LOGINFO_DBG, CUBLASLT_LOG_LEVEL=5)
-    #[arg(long, value_name = "LOG", value_hint = ValueHint::FilePath, num_args = 1.., conflicts_with_all = ["RegionArgs", "bench"])]
+    #[arg(long, value_name = "LOG", value_hint = ValueHint::FilePath, num_args = 1.., conflicts_with_all = ["RegionArgs", "bench", "replay"])]
     log: Vec<PathBuf>,
     /// Show the command that runs such a call by itself, for rocblas-bench, hipblaslt-bench, rccl-tests or rocfft-bench
     #[arg(long)]
     bench: bool,
+    /// Run the commands for rocblas-bench and hipblaslt-bench, and show their times beside the recorded ones
+    #[arg(long)]
+    replay: bool,
+    /// End a command of --replay after this time
+    #[arg(long, value_name = "TIME", value_parser = value::distance, default_value = "1m", requires = "replay")]
+    timeout: Duration,
     /// Write a JSON array with an object for each configuration; times in nanoseconds
     #[arg(long, conflicts_with = "csv")]
     json: bool,
@@ -75,6 +96,14 @@ pub(crate) struct Libraries {
     csv: bool,
     #[command(flatten)]
     region: RegionArgs,
+}
+
+/// A configuration, and what its command took.
+#[derive(Serialize)]
+struct WithReplay<'a> {
+    #[serde(flatten)]
+    configuration: &'a Configuration,
+    replay: Option<&'a Replayed>,
 }
 
 /// Calls that a log tells of.
@@ -115,10 +144,17 @@ impl Libraries {
             let left = counted(found.unsampled, "operation is", "operations are");
             note(format_args!("{name}: {left} left out of J: no sensor of their GPU was read meanwhile"));
         }
+        if self.replay {
+            if found.configurations.is_empty() && !self.json && !self.csv {
+                note(nothing);
+                return Ok(ExitCode::SUCCESS);
+            }
+            return self.of_replay(&found.configurations);
+        }
         if self.json {
             output::write_json(&found.configurations)?;
         } else if self.csv {
-            write_csv(&found.configurations)?;
+            write_csv(&found.configurations, None)?;
         } else if found.configurations.is_empty() {
             note(nothing);
         } else {
@@ -134,6 +170,28 @@ impl Libraries {
             }
         }
         Ok(ExitCode::SUCCESS)
+    }
+
+    /// Runs commands again.
+    fn of_replay(&self, configurations: &[Configuration]) -> Result<ExitCode> {
+        let replay = replay::replay(configurations, self.timeout)?;
+        if self.json {
+            let rows = configurations.iter().zip(&replay.rows);
+            let rows = rows.map(|(configuration, row)| WithReplay { configuration, replay: row.as_ref() });
+            output::write_json(&rows.collect::<Vec<_>>())?;
+        } else if self.csv {
+            write_csv(configurations, Some(&replay))?;
+        } else {
+            let without = replay.rows.iter().filter(|row| row.is_none()).count();
+            if without < configurations.len() {
+                write_replayed(configurations, &replay, self.bench)?;
+            }
+            if without > 0 {
+                let left = counted(without as u64, "configuration has", "configurations have");
+                note(format_args!("{left} no command for rocblas-bench or hipblaslt-bench"));
+            }
+        }
+        Ok(if replay.is_whole { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     }
 
     fn of_logs(&self) -> Result<ExitCode> {
@@ -199,10 +257,20 @@ fn rate(rate: Option<f64>) -> String {
     rate.map(|rate| format!("{rate:.3}")).unwrap_or_default()
 }
 
+/// Numbers of comma-separated values.
+fn number(number: Option<f64>) -> String {
+    number.map(|number| format!("{number:.6}")).unwrap_or_default()
+}
+
 /// The library and the function.
 fn called(of: &Configuration) -> String {
     let words = [&*of.library, &of.function].into_iter().filter(|word| !word.is_empty());
     words.collect::<Vec<_>>().join(" ")
+}
+
+/// How a table has a configuration; `failed` says how many of its calls failed.
+fn shown(of: &Configuration, failed: &str) -> String {
+    format!("{}{failed} {}", called(of), of.configuration.replace(" | ", " "))
 }
 
 fn write_table(found: &libraries::Libraries, bench: bool) -> Result<()> {
@@ -218,11 +286,11 @@ fn write_table(found: &libraries::Libraries, bench: bool) -> Result<()> {
         ("bus GB/s", Right),
         ("configuration", Left),
     ];
-    let shown: Vec<(&str, Align)> =
+    let columns: Vec<(&str, Align)> =
         columns.into_iter().filter(|(name, _)| found.has_sensors || *name != "J").collect();
-    let mut table = Table::new(&shown).sparing(&["bus GB/s", "GB/s", "CPU"]);
+    let mut table = Table::new(&columns).sparing(&["bus GB/s", "GB/s", "CPU"]);
     let below = |text: String| {
-        let mut cells = vec![String::new(); shown.len() - 1];
+        let mut cells = vec![String::new(); columns.len() - 1];
         cells.push(text);
         cells
     };
@@ -237,12 +305,7 @@ fn write_table(found: &libraries::Libraries, bench: bool) -> Result<()> {
         if found.has_sensors {
             cells.push(of.joules.map(joules).unwrap_or_default());
         }
-        cells.extend([
-            rate(of.gflop_per_s),
-            rate(of.gb_per_s),
-            rate(of.bus_gb_per_s),
-            format!("{}{failed} {}", called(of), of.configuration.replace(" | ", " ")),
-        ]);
+        cells.extend([rate(of.gflop_per_s), rate(of.gb_per_s), rate(of.bus_gb_per_s), shown(of, &failed)]);
         table.row(cells);
         for kernel in &of.kernels {
             table.row(below(format!("  {} x {}", kernel.operations, kernel.name)));
@@ -254,9 +317,44 @@ fn write_table(found: &libraries::Libraries, bench: bool) -> Result<()> {
     output::write(|out| table.write(out, 0, output::line_width()))
 }
 
-fn write_csv(configurations: &[Configuration]) -> Result<()> {
+fn write_replayed(configurations: &[Configuration], replay: &Replay, bench: bool) -> Result<()> {
+    use Align::{Left, Right};
+    let columns = [
+        ("calls", Right),
+        ("recorded", Right),
+        ("replayed", Right),
+        ("ratio", Right),
+        ("GFLOP/s", Right),
+        ("replayed", Right),
+        ("configuration", Left),
+    ];
+    let mut table = Table::new(&columns);
+    let time = |us: Option<f64>| us.map(|us| duration(us * 1e3)).unwrap_or_default();
+    for (of, row) in configurations.iter().zip(&replay.rows) {
+        let Some(row) = row else { continue };
+        table.row(vec![
+            of.calls.to_string(),
+            time(of.gpu_us),
+            time(row.us),
+            row.ratio.map(|ratio| format!("{ratio:.2}")).unwrap_or_default(),
+            rate(of.gflop_per_s),
+            rate(row.gflop_per_s),
+            shown(of, ""),
+        ]);
+        if let Some(why) = &row.error {
+            table.below_prose(why);
+        }
+        if let Some(command) = of.bench.as_ref().filter(|_| bench) {
+            table.below(&format!("$ {command}"));
+        }
+    }
+    output::write(|out| table.write(out, 0, output::line_width()))
+}
+
+/// `replay`: what the commands took, where they were run.
+fn write_csv(configurations: &[Configuration], replay: Option<&Replay>) -> Result<()> {
     output::write(|out| {
-        let header = [
+        let mut header = vec![
             "library",
             "function",
             "configuration",
@@ -272,30 +370,34 @@ fn write_csv(configurations: &[Configuration]) -> Result<()> {
             "kernels",
             "bench",
         ];
+        if replay.is_some() {
+            header.extend(["replay_us", "replay_gflop_per_s", "replay_ratio", "replay_error"]);
+        }
         output::write_csv_record(out, header)?;
-        for of in configurations {
-            let number =
-                |number: Option<f64>| number.map(|number| format!("{number:.6}")).unwrap_or_default();
+        for (at, of) in configurations.iter().enumerate() {
             let kernels: Vec<&str> = of.kernels.iter().map(|kernel| kernel.name.as_str()).collect();
-            output::write_csv_record(
-                out,
-                [
-                    csv_field(&of.library).into_owned(),
-                    csv_field(&of.function).into_owned(),
-                    csv_field(&of.configuration).into_owned(),
-                    of.calls.to_string(),
-                    of.failed.to_string(),
-                    of.cpu_ns.to_string(),
-                    of.operations.to_string(),
-                    of.gpu_ns.to_string(),
-                    number(of.joules),
-                    number(of.gflop_per_s),
-                    number(of.gb_per_s),
-                    number(of.bus_gb_per_s),
-                    csv_field(&kernels.join("; ")).into_owned(),
-                    csv_field(of.bench.as_deref().unwrap_or_default()).into_owned(),
-                ],
-            )?;
+            let mut cells = vec![
+                csv_field(&of.library).into_owned(),
+                csv_field(&of.function).into_owned(),
+                csv_field(&of.configuration).into_owned(),
+                of.calls.to_string(),
+                of.failed.to_string(),
+                of.cpu_ns.to_string(),
+                of.operations.to_string(),
+                of.gpu_ns.to_string(),
+                number(of.joules),
+                number(of.gflop_per_s),
+                number(of.gb_per_s),
+                number(of.bus_gb_per_s),
+                csv_field(&kernels.join("; ")).into_owned(),
+                csv_field(of.bench.as_deref().unwrap_or_default()).into_owned(),
+            ];
+            if let Some(replay) = replay {
+                let row = replay.rows[at].clone().unwrap_or_default();
+                cells.extend([number(row.us), number(row.gflop_per_s), number(row.ratio)]);
+                cells.push(csv_field(row.error.as_deref().unwrap_or_default()).into_owned());
+            }
+            output::write_csv_record(out, cells)?;
         }
         Ok(())
     })

@@ -37,6 +37,7 @@
 //! | `flame.rs`, `rocprofv3.rs` | call trees for flame graphs; what AMD's tools read |
 //! | `python.rs` | traces in Python, the notebook |
 //! | `export_rows.rs` | rows as CSV, JSON Lines, Arrow and Parquet |
+//! | `libraries.rs`, `replay.rs` | `rpd libraries`; the commands of its configurations run again |
 //! | `replacements.rs`, `durations.rs` | builds of a kernel compared; logduration's log |
 //! | `view.rs`, `view_found.rs`, `webdriver.rs`, `page.js` | `rpd view`: the server, the page in a browser |
 //! | `view_ranks.rs` | `rpd view` of a dataset |
@@ -98,6 +99,7 @@ mod property;
 mod python;
 mod repair;
 mod replacements;
+mod replay;
 mod reports;
 mod rocprofv3;
 mod rows_of_texts;

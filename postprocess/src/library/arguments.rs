@@ -106,6 +106,9 @@ impl NumberType {
     }
 }
 
+/// Functions whose `_ex` has types as arguments.
+const EXTENDED: [&str; 7] = ["axpy_", "dot", "geam_", "nrm2_", "rot_", "scal_", "trsm_"];
+
 /// A function of BLAS: what it is called without the library and the letter of its type, and that type.
 #[must_use]
 pub fn blas(function: &str) -> Option<(String, Option<NumberType>)> {
@@ -119,8 +122,13 @@ pub fn blas(function: &str) -> Option<(String, Option<NumberType>)> {
         }
         snake.push(c.to_ascii_lowercase());
     }
-    if snake.starts_with("gemm") {
+    // gemm_ex, axpy_batched_ex; not sgemm_ex.
+    let begins = |names: &[&str]| names.iter().any(|name| snake.starts_with(name));
+    if begins(&["gemm"]) || (snake.ends_with("_ex") && begins(&EXTENDED)) {
         return Some((snake, None));
+    }
+    if begins(&["set_", "get_"]) {
+        return None;
     }
     let letter = snake.chars().next()?;
     let found = NumberType::of_letter(letter)?;
@@ -158,6 +166,13 @@ mod tests {
         assert_eq!(named("cublasZgemv_v2"), Some(("gemv".into(), Some("f64_c"))));
         assert_eq!(named("cublasGemmEx"), Some(("gemm_ex".into(), None)));
         assert_eq!(named("hipblasSgemmStridedBatched"), Some(("gemm_strided_batched".into(), Some("f32_r"))));
+        assert_eq!(
+            named("rocblas_scal_strided_batched_ex_64"),
+            Some(("scal_strided_batched_ex".into(), None))
+        );
+        assert_eq!(named("cublasDotcEx"), Some(("dotc_ex".into(), None)));
+        assert_eq!(named("cublasSgemmEx"), Some(("gemm_ex".into(), Some("f32_r"))));
+        assert_eq!(named("rocblas_set_matrix"), None);
         assert_eq!(named("ncclAllReduce"), None);
     }
 }

@@ -3,11 +3,16 @@
 use std::fmt::Write;
 
 use super::arguments::{Arguments, NumberType, blas, operation};
+use super::replay::is_value;
 use super::work::Collective;
 
-/// The command for a call of `function`; nothing where there is none, or its arguments do not tell.
+/// The command for a call of `function`; nothing where there is none, or its arguments do not tell. Nothing too where an argument is neither
+/// a number nor a word: people put commands into a shell.
 #[must_use]
 pub fn command(library: &str, function: &str, arguments: &Arguments<'_>) -> Option<String> {
+    if !arguments.each().all(|(key, value)| is_value(key) && is_value(value)) || !is_value(function) {
+        return None;
+    }
     match library {
         "rocblas" => rocblas(function, arguments),
         "rccl" | "nccl" => collective(function, arguments),
@@ -24,6 +29,8 @@ fn rocblas(function: &str, arguments: &Arguments<'_>) -> Option<String> {
         let _ = write!(line, " -r {}", letter.name);
     }
     let mut options = 0;
+    // Functions of vectors have types of their scalars and vectors, which rocblas-bench takes in the same order as those of matrices.
+    let mut letters = ["a_type", "b_type", "c_type"].into_iter();
     for (key, value) in arguments.each().filter(|(key, _)| *key != "status") {
         // Writing to a String cannot fail.
         let _ = match key {
@@ -39,21 +46,33 @@ fn rocblas(function: &str, arguments: &Arguments<'_>) -> Option<String> {
             },
             // Where scalars lie in the GPU's memory their values are not known.
             "alpha" | "beta" => Ok(()),
-            "a_type" | "b_type" | "c_type" | "d_type" | "x_type" | "y_type" | "compute_type"
-            | "execution_type" => {
+            "a_type" | "b_type" | "c_type" | "d_type" | "compute_type" => {
                 write!(line, " --{key} {}", NumberType::of_value(value)?.name)
             }
+            "alpha_type" | "x_type" | "y_type" | "cs_type" | "result_type" => {
+                write!(line, " --{} {}", letters.next()?, NumberType::of_value(value)?.name)
+            }
+            "execution_type" => write!(line, " --compute_type {}", NumberType::of_value(value)?.name),
             "algo" => write!(line, " --algo {}", if value.ends_with("_standard") { "0" } else { value }),
             "kl" | "ku" | "lda" | "ldb" | "ldc" | "ldd" | "incx" | "incy" | "batch_count"
             | "solution_index" | "flags" => {
                 write!(line, " --{key} {value}")
             }
-            _ if key.starts_with("stride") => write!(line, " --{key} {value}"),
-            _ => continue,
+            _ => match stride(key) {
+                Some(of) => write!(line, " --stride_{of} {value}"),
+                None => continue,
+            },
         };
         options += 1;
     }
     (options > 0).then_some(line)
+}
+
+/// What the stride of is meant: `stride_A`, `strideA` and `stride_a`; not `stride_invA`.
+fn stride(key: &str) -> Option<char> {
+    let mut letters = key.strip_prefix("stride")?.trim_start_matches('_').chars();
+    let of = letters.next()?.to_ascii_lowercase();
+    (letters.next().is_none() && "abcdxy".contains(of)).then_some(of)
 }
 
 /// `rocblas_fill_upper`: U.
@@ -152,6 +171,34 @@ mod tests {
             triangle,
             "./rocblas-bench -f trsm -r f32_c --side L --uplo U --transposeA N --diag N -m 4 -n 5 --alpha 1 --alphai -2 --lda 4 --ldb 4",
         );
+        assert(
+            "rocblas",
+            "rocblas_sgemv_strided_batched",
+            "trans=rocblas_operation_none | m=4 | n=5 | lda=4 | strideA=20 | incx=1 | stridex=5 | incy=1 | stride_y=4 | batch_count=2",
+            "./rocblas-bench -f gemv_strided_batched -r f32_r --transposeA N -m 4 -n 5 --lda 4 --stride_a 20 --incx 1 --stride_x 5 --incy 1 --stride_y 4 --batch_count 2",
+        );
+        assert(
+            "rocblas",
+            "rocblas_axpy_ex",
+            "n=10 | alpha=2 | alpha_type=rocblas_datatype_f32_r | x_type=rocblas_datatype_f16_r | incx=1 | y_type=rocblas_datatype_bf16_r | incy=1 | execution_type=rocblas_datatype_f32_r",
+            "./rocblas-bench -f axpy_ex -n 10 --alpha 2 --a_type f32_r --b_type f16_r --incx 1 --c_type bf16_r --incy 1 --compute_type f32_r",
+        );
+    }
+
+    /// Whoever writes a trace must not have a say in what those who read it put into a shell.
+    #[test]
+    fn arguments_that_are_no_numbers_and_no_words_have_no_command() {
+        for (library, function, arguments) in [
+            ("rocblas", "rocblas_sgemm", "m=1;reboot | n=2 | k=3"),
+            ("rocblas", "rocblas_sgemm", "m=1 --yaml x | n=2 | k=3"),
+            ("rocblas", "rocblas_sgemm", "m=--yaml | n=2 | k=3"),
+            ("rocblas", "rocblas_sgemm", "m=1 | stride_a --yaml x=3"),
+            ("rocblas", "rocblas_sgemm $(reboot)", "m=1 | n=2 | k=3"),
+            ("rccl", "ncclAllReduce", "count=1 | datatype=ncclFloat32 | op=nccl`reboot` | nranks=2"),
+            ("rocfft", "rocfft_execute", "lengths=8>x | transform_type=rocfft_transform_type_real_forward"),
+        ] {
+            assert_eq!(command(library, function, &Arguments::of(arguments)), None, "{arguments}");
+        }
     }
 
     #[test]

@@ -23,6 +23,7 @@ use super::stream::Streams;
 use crate::check::rule::are_sound;
 use crate::library::arguments::{Arguments, address};
 use crate::library::bench;
+use crate::library::replay;
 use crate::library::trace_csv::Seen;
 use crate::library::work::Work;
 use crate::pass::sorted::Sorter;
@@ -537,7 +538,9 @@ fn finished(
     let mut kernels: Vec<Chosen> = kernels.into_iter().map(chosen).collect();
     kernels.sort_by_key(|kernel| Reverse(kernel.gpu_ns));
     let bench = match grown.library.as_str() {
-        HIPBLASLT if grown.function.is_empty() => Some(grown.text.clone()),
+        HIPBLASLT if grown.function.is_empty() => {
+            Some(grown.text.clone()).filter(|line| replay::is_plain(line))
+        }
         library => bench::command(library, &grown.function, &arguments),
     };
     let steps = steps.filter(|_| !grown.sampled.is_empty());
