@@ -456,6 +456,31 @@ fn sensors_of_nvidias_gpus_come_from_their_library() {
     assert_eq!(said("sensor "), 8, "{ran}");
 }
 
+/// The driver samples power more often than its other values change, and than it is asked.
+#[test]
+fn power_of_nvidias_gpus_has_each_sample_of_the_drivers_buffer() {
+    let dir = Dir::new();
+    let readings = "samples 100000, power 237500";
+    let running = nvidia(&dir, "power", readings, "launch=10 sleep=1500 launch=10");
+    let ran = running.env("RPDT_MONITOR_PERIOD", "100ms").run();
+    ran.expect(0).expect_silent();
+    let trace = dir.whole_trace();
+    let rows = rows_of(&trace, NVIDIA, "power");
+    assert!(rows.len() > 20, "{rows:?}");
+    for (one, next) in rows.iter().zip(&rows[1..]) {
+        let watts: u64 = one.3.parse().unwrap();
+        let follows = if one.3 == next.3 { watts } else { 100 + (watts + 1) % 5 };
+        assert_eq!((next.1, next.3.parse()), (one.2, Ok(follows)), "{one:?} {next:?}");
+    }
+    let facts = trace.metadata("session::0::monitor_file::1::power");
+    assert_eq!(facts.values().collect::<Vec<_>>(), ["nvmlDeviceGetSamples"]);
+    // Where the buffer has nothing, the sensor is asked.
+    let dir = Dir::new();
+    let ran = nvidia(&dir, "power", "samples !6, power 237500", "launch=10 sleep=500 launch=10").run();
+    ran.expect(0).expect_silent();
+    assert_eq!(values(&rows_of(&dir.whole_trace(), NVIDIA, "power")), ["237.5"]);
+}
+
 #[test]
 fn an_nvml_that_does_not_answer_is_named_once() {
     for (readings, why) in [

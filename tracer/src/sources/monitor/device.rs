@@ -38,6 +38,8 @@ pub(super) enum Device {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Reading {
     Value(Micro),
+    /// What the driver has sampled since it was last asked, each with its time in ns of CLOCK_MONOTONIC; also nothing.
+    Samples(Vec<(u64, Micro)>),
     /// The device sleeps.
     Asleep,
     /// Why there is no value.
@@ -54,10 +56,12 @@ pub(super) fn missing(config: &MonitorConfig, gpus: &[SampledGpu]) -> Vec<(Metri
     for gpu in gpus {
         match Device::find(&config.root, gpu, &probed, &processes) {
             Ok(mut device) => device.sample(|place, reading| match (reading, is_there.get_mut(place)) {
-                (Reading::Value(_) | Reading::Asleep, Some(is_there)) => *is_there = true,
+                (Reading::Value(_) | Reading::Samples(_) | Reading::Asleep, Some(is_there)) => {
+                    *is_there = true
+                }
                 (Reading::Nothing(why), Some(_)) => reasons[place].push((gpu.index, why)),
                 // The driver may say what a process has only once that uses the GPU.
-                (Reading::Value(_) | Reading::Asleep, None) if !config.is_lenient => {
+                (Reading::Value(_) | Reading::Samples(_) | Reading::Asleep, None) if !config.is_lenient => {
                     let of_process = metrics.iter().position(|metric| *metric == Metric::VramProcess);
                     of_process.into_iter().for_each(|place| is_there[place] = true);
                 }
@@ -110,6 +114,13 @@ impl Device {
         match self {
             Device::Sysfs(device) => device.sample(take),
             Device::Nvml(device) => device.sample(take),
+        }
+    }
+
+    /// What the driver samples until it is asked again is not wanted.
+    pub(super) fn skip(&mut self) {
+        if let Device::Nvml(device) = self {
+            device.skip();
         }
     }
 

@@ -10,6 +10,7 @@ use std::sync::{Mutex, OnceLock};
 use std::time::{Duration, Instant};
 use std::{fs, path::Path};
 
+use rpd_preload::clock::{self, Clock};
 use rpd_preload::loaded::Loaded;
 use rpd_preload::lock::{lock, lock_within};
 use rpd_transport::source::GpuFacts;
@@ -24,6 +25,7 @@ const SUCCESS: Answer = 0;
 
 const FIELDS: &str = "nvmlDeviceGetFieldValues";
 const MEMORY: &str = "nvmlDeviceGetMemoryInfo";
+const SAMPLES: &str = "nvmlDeviceGetSamples";
 const PROCESSES: &str = "nvmlDeviceGetComputeRunningProcesses_v3";
 
 /// nvmlDevice_t.
@@ -88,10 +90,27 @@ struct ProcessInfo {
 
 const _: () = assert!(size_of::<ProcessInfo>() == 24);
 
+/// nvmlSample_t.
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+struct Sample {
+    /// Microseconds since the epoch.
+    time: u64,
+    value: u64,
+}
+
+const _: () = assert!(size_of::<Sample>() == 16);
+
 /// NVML_VALUE_NOT_AVAILABLE.
 const UNKNOWN: u64 = u64::MAX;
 /// NVML_ERROR_INSUFFICIENT_SIZE.
 const TOO_SMALL: Answer = 7;
+/// NVML_ERROR_NOT_FOUND: no sample is that new.
+const NONE_NEWER: Answer = 6;
+/// NVML_TOTAL_POWER_SAMPLES.
+const TOTAL_POWER: c_int = 0;
+/// As many as are read at once: the driver keeps fewer.
+const MOST_SAMPLES: usize = 256;
 /// More processes than a GPU has.
 const MOST_PROCESSES: usize = 4096;
 
@@ -109,6 +128,11 @@ const TEMPERATURE_GPU: c_int = 0;
 
 /// The counter of energy changes every 100 ms, and the driver takes milliseconds to answer.
 const ENERGY_EVERY: Duration = Duration::from_millis(100);
+
+/// The driver samples power each 20 ms. Where it has had nothing for so long, it does not.
+const SAMPLES_WITHIN: Duration = Duration::from_millis(500);
+/// How far back the first sample is looked for: it holds until the next one.
+const FIRST_WITHIN_US: u64 = 100_000;
 
 type Number = unsafe extern "C" fn(Handle, *mut c_uint) -> Answer;
 type NumberOf = unsafe extern "C" fn(Handle, c_int, *mut c_uint) -> Answer;
@@ -130,6 +154,7 @@ struct Nvml {
     capability: unsafe extern "C" fn(Handle, *mut c_int, *mut c_int) -> Answer,
     /// From R510 on.
     processes: Option<unsafe extern "C" fn(Handle, *mut c_uint, *mut ProcessInfo) -> Answer>,
+    samples: Option<unsafe extern "C" fn(Handle, c_int, u64, *mut c_int, *mut c_uint, *mut Sample) -> Answer>,
     /// From R418 on.
     fields: Option<unsafe extern "C" fn(Handle, c_int, *mut FieldValue) -> Answer>,
     error: unsafe extern "C" fn(Answer) -> *const c_char,
@@ -197,6 +222,7 @@ impl Nvml {
                 uuid: loaded.function(c"nvmlDeviceGetUUID")?,
                 capability: loaded.function(c"nvmlDeviceGetCudaComputeCapability")?,
                 processes: loaded.function(c"nvmlDeviceGetComputeRunningProcesses_v3"),
+                samples: loaded.function(c"nvmlDeviceGetSamples"),
                 fields: loaded.function(c"nvmlDeviceGetFieldValues"),
                 error: loaded.function(c"nvmlErrorString")?,
             };
@@ -277,6 +303,17 @@ pub(super) struct NvmlDevice {
     handle: Handle,
     sensors: Vec<Sensor>,
     processes: ProcessTree,
+    power: Buffer,
+}
+
+/// The driver's own samples of power: one each 20 ms, where its other values change each 100 ms.
+#[derive(Debug, Default)]
+struct Buffer {
+    is_refused: bool,
+    /// Since when samples are wanted, ns of CLOCK_MONOTONIC, and the driver's time of the last one, us since the epoch.
+    since: Option<(u64, u64)>,
+    /// When there was one.
+    last: Option<Instant>,
 }
 
 struct Sensor {
@@ -311,7 +348,13 @@ impl NvmlDevice {
         let handle = NonNull::new(handle).filter(|_| answer == SUCCESS);
         let handle = handle.ok_or_else(|| format!("NVML does not find it: {}", nvml.text(answer)))?;
         let sensors = metrics.iter().map(|metric| Sensor { metric: *metric, used: None, last: None });
-        Ok(NvmlDevice { nvml, handle, sensors: sensors.collect(), processes: processes.clone() })
+        Ok(NvmlDevice {
+            nvml,
+            handle,
+            sensors: sensors.collect(),
+            processes: processes.clone(),
+            power: Buffer::default(),
+        })
     }
 
     /// Reads all of it; `take` gets the place of the sensor among those asked for, and what it reads.
@@ -326,6 +369,11 @@ impl NvmlDevice {
             };
             take(place, reading);
         }
+    }
+
+    /// See [`Device::skip`](super::device::Device::skip).
+    pub(super) fn skip(&mut self) {
+        self.power.since = None;
     }
 
     /// Which function had the last value of that sensor.
@@ -348,6 +396,12 @@ impl NvmlDevice {
             return reading.clone();
         }
         let metric = *metric;
+        if metric == Metric::Power
+            && let Some(samples) = self.power_samples()
+        {
+            self.sensors[place].used = Some(SAMPLES);
+            return Reading::Samples(samples);
+        }
         let (used, reading) = match self.value(metric) {
             Ok((used, value)) if metric.can_be(value) => (Some(used), Reading::Value(value)),
             Ok((used, value)) => {
@@ -359,6 +413,48 @@ impl NvmlDevice {
         let sensor = &mut self.sensors[place];
         (sensor.used, sensor.last) = (used, Some((Instant::now(), reading.clone())));
         reading
+    }
+
+    /// The driver's samples of power since the last ones. None where it takes none.
+    fn power_samples(&mut self) -> Option<Vec<(u64, Micro)>> {
+        let samples = self.nvml.samples.filter(|_| !self.power.is_refused)?;
+        let (now, wall_us) = (clock::monotonic(), clock::read(Clock::Realtime) / 1000);
+        let (since, mut seen) = self.power.since.unwrap_or((now, wall_us.saturating_sub(FIRST_WITHIN_US)));
+        let mut found = Vec::new();
+        loop {
+            let mut places = [Sample::default(); MOST_SAMPLES];
+            let (mut count, mut kind) = (MOST_SAMPLES as c_uint, UNSIGNED_INT);
+            // SAFETY: the device's handle, and so many places.
+            let answer = unsafe {
+                samples(self.handle, TOTAL_POWER, seen, &raw mut kind, &raw mut count, places.as_mut_ptr())
+            };
+            let count = match answer {
+                SUCCESS if kind == UNSIGNED_INT => (count as usize).min(MOST_SAMPLES),
+                NONE_NEWER => 0,
+                _ => {
+                    self.power.is_refused = true;
+                    return None;
+                }
+            };
+            let before = seen;
+            for Sample { time, value } in places[..count].iter().filter(|sample| sample.time > before) {
+                let ago = wall_us.saturating_sub(*time).saturating_mul(1000);
+                let milliwatts = Micro::from(*value & u64::from(u32::MAX));
+                found.push((now.saturating_sub(ago).max(since), milliwatts * (ONE / 1000)));
+                seen = seen.max(*time);
+            }
+            if count < MOST_SAMPLES || seen == before {
+                break;
+            }
+        }
+        found.retain(|(_, value)| Metric::Power.can_be(*value));
+        if !found.is_empty() {
+            self.power.last = Some(Instant::now());
+        }
+        let is_going_on = self.power.last.is_some_and(|last| last.elapsed() < SAMPLES_WITHIN);
+        // Where the machine's clock was set back, samples look older than they are.
+        self.power.since = is_going_on.then_some((since, seen));
+        is_going_on.then_some(found)
     }
 
     /// What a sensor reads, and the function that says so.

@@ -19,6 +19,8 @@ struct Open {
     /// The latest sample.
     last: u64,
     value: Micro,
+    /// Samples that are earlier than now may be still to come.
+    is_buffered: bool,
 }
 
 /// See the module.
@@ -37,17 +39,27 @@ impl Runs {
     }
 
     /// A sample.
-    pub(super) fn sample(&mut self, sensor: usize, time: u64, value: Micro, mut emit: impl FnMut(Run)) {
+    pub(super) fn sample(&mut self, sensor: usize, time: u64, value: Micro, emit: impl FnMut(Run)) {
+        self.add(sensor, Open { start: time, last: time, value, is_buffered: false }, emit);
+    }
+
+    /// A sample that the driver took before now. One that is not later than the one before counts from there on.
+    pub(super) fn buffered(&mut self, sensor: usize, time: u64, value: Micro, emit: impl FnMut(Run)) {
+        let time = self.open[sensor].map_or(time, |run| time.max(run.last));
+        self.add(sensor, Open { start: time, last: time, value, is_buffered: true }, emit);
+    }
+
+    fn add(&mut self, sensor: usize, new: Open, mut emit: impl FnMut(Run)) {
         let open = &mut self.open[sensor];
         match open {
-            Some(run) if run.value == value && time - run.start < self.longest => {
-                run.last = time;
+            Some(run) if run.value == new.value && new.start - run.start < self.longest => {
+                (run.last, run.is_buffered) = (new.last, new.is_buffered);
                 return;
             }
-            Some(run) => emit_sound(sensor, *run, time, &mut emit),
+            Some(run) => emit_sound(sensor, *run, new.start, &mut emit),
             None => {}
         }
-        *open = Some(Open { start: time, last: time, value });
+        *open = Some(new);
     }
 
     /// The sensor has no value any more.
@@ -71,7 +83,7 @@ impl Runs {
     pub(super) fn cut(&mut self, time: u64, mut emit: impl FnMut(Run)) {
         for sensor in 0..self.open.len() {
             let Some(run) = self.open[sensor] else { continue };
-            let end = self.end_of(run, time);
+            let end = if run.is_buffered { run.last } else { self.end_of(run, time) };
             if end >= run.start + self.period {
                 emit_sound(sensor, run, end, &mut emit);
                 self.open[sensor] = Some(Open { start: end, last: end, ..run });
@@ -140,6 +152,25 @@ mod tests {
             runs.sample(0, 30, 6, |run| rows.push((run.start, run.end, run.value)));
         });
         assert_eq!(rows, [(0, 15, 5), (15, 30, 5)]);
+    }
+
+    #[test]
+    fn samples_of_the_drivers_buffer_lie_before_now() {
+        let mut rows = Vec::new();
+        let mut runs = Runs::new(1, 10, 100);
+        let mut emit = |run: Run| rows.push((run.start, run.end, run.value));
+        // What is read at once, of which the first two are of a time before the recording.
+        for (time, value) in [(50, 3), (50, 4), (70, 5), (90, 6)] {
+            runs.buffered(0, time, value, &mut emit);
+        }
+        // The next one is of this time, but is read later.
+        runs.cut(105, &mut emit);
+        for (time, value) in [(95, 7), (85, 8), (120, 8)] {
+            runs.buffered(0, time, value, &mut emit);
+        }
+        runs.cut(125, &mut emit);
+        runs.end_all(140, &mut emit);
+        assert_eq!(rows, [(50, 70, 4), (70, 90, 5), (90, 95, 6), (95, 120, 8), (120, 130, 8)]);
     }
 
     #[test]

@@ -77,6 +77,13 @@ struct Sampled {
     was_missed: bool,
 }
 
+impl Sampled {
+    /// See [`Device::skip`].
+    fn skip(&mut self) {
+        self.device.iter_mut().for_each(Device::skip);
+    }
+}
+
 impl Sampler {
     /// For these GPUs. Of the sensors `named` nothing more is said.
     pub(super) fn new(
@@ -248,6 +255,7 @@ impl Sampler {
                 let mut shared = lock(&self.shared);
                 shared.runs.forget(0..gpus.len() * count);
                 drop(shared);
+                gpus.iter_mut().for_each(Sampled::skip);
                 std::thread::park_timeout(IDLE);
                 next = clock::monotonic();
                 continue;
@@ -261,6 +269,7 @@ impl Sampler {
                     self.sample(place, gpu);
                 } else {
                     lock(&self.shared).runs.forget(place * count..(place + 1) * count);
+                    gpu.skip();
                 }
             }
             self.samples.fetch_add(1, Ordering::Relaxed);
@@ -306,6 +315,15 @@ impl Sampler {
                     is_gone = false;
                     gpu.is_silent[sensor] = false;
                     shared.runs.sample(first + sensor, time, value, |run| self.push(run));
+                }
+                Reading::Samples(samples) => {
+                    is_gone = false;
+                    gpu.is_silent[sensor] = false;
+                    let resumed = self.recorder.switch.resumed_at();
+                    for (taken, value) in samples {
+                        let taken = taken.max(resumed).min(time);
+                        shared.runs.buffered(first + sensor, taken, value, |run| self.push(run));
+                    }
                 }
                 Reading::Asleep => {
                     is_gone = false;
