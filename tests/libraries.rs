@@ -461,6 +461,34 @@ fn collectives_have_their_bytes_and_bandwidth() {
     assert_eq!(sum["bench"], "all_reduce_perf -b 4096 -e 4096 -d float -o sum -g 2");
 }
 
+/// RCCL's own times of its kernels' workgroups: those of the kernels that were recorded.
+#[test]
+#[ignore = "make matrix: needs librccl-dev"]
+fn rccl_says_when_its_workgroups_begin_and_end() {
+    let dir = Dir::new();
+    let run = Run::new(&dir, program("collectives")).gpus(2).recorded(Loading::Preload).timeout(LONG);
+    let run = run.env("NCCL_DEBUG", "INFO").env("NCCL_DEBUG_SUBSYS", "COLL");
+    let ran = run.env("RCCL_KERNEL_COLL_TRACE_ENABLE", "1").run();
+    ran.expect(0);
+    let log = dir.path("rccl.log");
+    fs::write(&log, &ran.stdout).unwrap();
+    let said = ["libraries", "--channels", "--json", "--log", log.to_str().unwrap()];
+    let said: Vec<serde_json::Value> = serde_json::from_str(&tool(rpd().to_str().unwrap(), &said)).unwrap();
+    // Its other kernels, of sends, trace nothing.
+    let kernels = "select gpuId || ' ' || gridX from kernel where kernelName like 'ncclKernelDebug%'";
+    let blocks = |rank: u64| {
+        let of = said.iter().filter(|of| of["rank"] == rank);
+        assert!(of.clone().all(|of| of["end_us"].as_u64() >= of["begin_us"].as_u64()), "{said:#?}");
+        of.count() as u64
+    };
+    for gpu in ["0", "1"] {
+        let launched = dir.trace("trace.rpd").texts(kernels);
+        let launched = launched.iter().filter_map(|kernel| kernel.strip_prefix(&format!("{gpu} ")));
+        let launched: u64 = launched.map(|blocks| blocks.parse::<u64>().unwrap()).sum();
+        assert!(launched > 0 && blocks(gpu.parse().unwrap()) == launched, "{launched}: {said:#?}");
+    }
+}
+
 #[test]
 #[ignore = "make matrix: needs librocfft-dev"]
 fn transforms_have_their_plan() {

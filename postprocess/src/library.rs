@@ -2,10 +2,11 @@
 //!
 //! - `arguments`: a call's arguments as the recorder writes them, and what they say
 //! - `work`: floating point operations and bytes; `bench`: the command; `replay`: which commands may be run, and what they print
-//! - `log`: lines of logs; `trace_csv`: madengine's library_trace.csv
+//! - `log`: lines of logs; `kernel_trace`: those of RCCL's kernels, with times; `trace_csv`: madengine's library_trace.csv
 
 pub mod arguments;
 pub mod bench;
+pub mod kernel_trace;
 pub mod log;
 pub mod replay;
 pub mod trace_csv;

@@ -12,6 +12,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use clap::{Args, ValueHint};
 use rpd_escape::{csv_field, escape};
+use rpd_postprocess::library::kernel_trace::{KernelTrace, Span};
 use rpd_postprocess::library::log;
 use rpd_postprocess::report::libraries::{self, Configuration};
 use rpd_postprocess::text::counted;
@@ -54,6 +55,15 @@ With --replay:
 --replay runs these programs where they are installed, on the first GPU of HIP_VISIBLE_DEVICES. It uses no shell, and no option that does
 not describe the computation. The exit status is 1 where a command gave no time; its row says why.
 
+With --channels:
+  begin          when the kernel began with the collective, in seconds by the clock of its GPU
+  duration       until it began with the next one or ended; empty where the log does not say
+  rank           of the communicator
+  block          the workgroup
+  channel        that it serves; empty where RCCL does not say: then it is the block's number, unless channels are left out
+  op             the collective's number as RCCL writes it; a send and a receive have one each
+  GPU            its place on the PCI bus
+
 Calls that a library makes of another library have rows of their own. Where a call of rocBLAS is inside one of hipBLAS, both rows have the
 operations. ncclGroupEnd launches the operations of a group of collectives; the collectives on one stream share the time and the J of its operations.
 
@@ -70,7 +80,8 @@ Example:
   rpd libraries --bench --in 'step 3' trace.rpd
   rpd libraries --replay trace.rpd
   rpd libraries --json trace.rpd | jq -r '.[] | .bench // empty'
-  rpd libraries --log run.log"))]
+  rpd libraries --log run.log
+  rpd libraries --channels --log rccl.log"))]
 pub(crate) struct Libraries {
     /// The trace
     #[arg(required_unless_present = "log", conflicts_with = "log")]
@@ -79,6 +90,10 @@ pub(crate) struct Libraries {
     /// NCCL_DEBUG=INFO, ROCFFT_LAYER, ROCSPARSE_LAYER, CUBLAS_LOGINFO_DBG, CUBLASLT_LOG_LEVEL=5)
     #[arg(long, value_name = "LOG", value_hint = ValueHint::FilePath, num_args = 1.., conflicts_with_all = ["RegionArgs", "bench", "replay"])]
     log: Vec<PathBuf>,
+    /// Show when each workgroup of RCCL's kernels began and ended each collective, from logs with RCCL's kernel trace (NCCL_DEBUG=INFO,
+    /// NCCL_DEBUG_SUBSYS=COLL and RCCL_KERNEL_COLL_TRACE_ENABLE=1)
+    #[arg(long, conflicts_with = "file")]
+    channels: bool,
     /// Show the command that runs such a call by itself, for rocblas-bench, hipblaslt-bench, rccl-tests or rocfft-bench
     #[arg(long)]
     bench: bool,
@@ -120,7 +135,9 @@ impl Libraries {
     /// # Errors
     /// When the trace or a log cannot be read or standard output cannot be written.
     pub(crate) fn run(self) -> Result<ExitCode> {
-        let Some(file) = &self.file else { return self.of_logs() };
+        let Some(file) = &self.file else {
+            return if self.channels { self.of_channels() } else { self.of_logs() };
+        };
         let name = file.display();
         let notes = notes();
         let (trace, version) = trace::open(file, &*notes)?;
@@ -192,6 +209,35 @@ impl Libraries {
             }
         }
         Ok(if replay.is_whole { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    }
+
+    fn of_channels(&self) -> Result<ExitCode> {
+        let (mut spans, mut without_begin) = (Vec::new(), 0);
+        for file in &self.log {
+            let mut trace = KernelTrace::default();
+            each_line(file, |line| spans.extend(trace.line(line)))?;
+            without_begin += trace.without_begin;
+            spans.extend(trace.rest());
+        }
+        let without_end = spans.iter().filter(|span| span.end_us.is_none()).count() as u64;
+        if self.json {
+            output::write_json(&spans)?;
+        } else if self.csv {
+            write_channels_csv(&spans)?;
+        } else if spans.is_empty() {
+            note(
+                "these logs have no lines of RCCL's kernel trace; it writes them with NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=COLL RCCL_KERNEL_COLL_TRACE_ENABLE=1 where it was built with them",
+            );
+        } else {
+            write_channels(&spans)?;
+        }
+        for (count, what) in [(without_end, "end"), (without_begin, "begin")] {
+            if count > 0 {
+                let count = counted(count, "collective of a workgroup has", "collectives of workgroups have");
+                note(format_args!("{count} no {what} in the logs"));
+            }
+        }
+        Ok(ExitCode::SUCCESS)
     }
 
     fn of_logs(&self) -> Result<ExitCode> {
@@ -349,6 +395,66 @@ fn write_replayed(configurations: &[Configuration], replay: &Replay, bench: bool
         }
     }
     output::write(|out| table.write(out, 0, output::line_width()))
+}
+
+/// When a collective began, in seconds as RCCL writes them.
+fn seconds(us: u64) -> String {
+    format!("{}.{:06}", us / 1_000_000, us % 1_000_000)
+}
+
+fn write_channels(spans: &[Span]) -> Result<()> {
+    use Align::{Left, Right};
+    let mut table = Table::new(&[
+        ("begin", Right),
+        ("duration", Right),
+        ("rank", Right),
+        ("block", Right),
+        ("channel", Right),
+        ("op", Right),
+        ("GPU", Left),
+        ("function", Left),
+    ]);
+    for of in spans {
+        table.row(vec![
+            seconds(of.begin_us),
+            of.end_us.map(|end| duration((end - of.begin_us) as f64 * 1e3)).unwrap_or_default(),
+            of.rank.to_string(),
+            of.block.to_string(),
+            of.channel.map(|channel| channel.to_string()).unwrap_or_default(),
+            of.op.clone(),
+            of.pci.clone().unwrap_or_default(),
+            of.function.clone(),
+        ]);
+    }
+    output::write(|out| table.write(out, 0, output::line_width()))
+}
+
+fn write_channels_csv(spans: &[Span]) -> Result<()> {
+    output::write(|out| {
+        output::write_csv_record(
+            out,
+            ["process", "rank", "block", "channel", "thread", "pci", "op", "function", "begin_us", "end_us"],
+        )?;
+        let number = |number: Option<u64>| number.map(|number| number.to_string()).unwrap_or_default();
+        for of in spans {
+            output::write_csv_record(
+                out,
+                [
+                    csv_field(&of.process).into_owned(),
+                    of.rank.to_string(),
+                    of.block.to_string(),
+                    number(of.channel),
+                    number(of.thread),
+                    of.pci.clone().unwrap_or_default(),
+                    of.op.clone(),
+                    csv_field(&of.function).into_owned(),
+                    of.begin_us.to_string(),
+                    number(of.end_us),
+                ],
+            )?;
+        }
+        Ok(())
+    })
 }
 
 /// `replay`: what the commands took, where they were run.

@@ -128,8 +128,10 @@ fn a_program_that_is_not_installed_is_named() {
     }
     trace(&dir, &["8"], &["hipblaslt-bench -m 4"]);
     let none = replay(&dir, &[], &[]);
-    none.expect(1)
-        .says(&["--replay needs ", "-bench, which is not on PATH and not in /opt/rocm/bin: ROCm's package "]);
+    none.expect(1).says(&[
+        "--replay needs hipblaslt-bench, ",
+        "; --replay needs rocblas-bench, which is not on PATH and not in /opt/rocm/bin: ROCm's package ",
+    ]);
     assert_eq!(none.stdout, "");
     let one = replay(&dir, &[("hipblaslt-bench", HIPBLASLT)], &[]);
     one.expect(1).says(&["rocblas-bench", "rocblas-clients has it, and Debian's librocblas0-bench"]);

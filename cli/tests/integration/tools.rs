@@ -192,6 +192,39 @@ fn ranges_that_are_commands_are_configurations_and_others_are_not() {
 }
 
 #[test]
+fn rccls_kernel_trace_has_begin_and_end_per_block() {
+    let dir = Dir::new();
+    let log = include_str!("../../../fixtures/library-logs/rccl-info-init-coll-2gpus.log");
+    dir.write("rccl.log", log);
+    let csv = dir.run(&["libraries", "--channels", "--csv", "--log", "rccl.log"]);
+    let lines: Vec<&str> = csv.expect(0).stdout.lines().collect();
+    assert_eq!(lines[0], "process,rank,block,channel,thread,pci,op,function,begin_us,end_us");
+    assert_eq!(
+        lines[1],
+        "vm:4643:4818,0,0,,,0000:04:00.0,000000,AllReduceRingLLSum_f32,45416931176,45416951684"
+    );
+    assert_eq!((lines.len() - 1, &*csv.stderr), (log.matches(" KE ").count(), ""));
+    let table = dir.run(&["libraries", "--channels", "--log", "rccl.log"]);
+    let lines: Vec<&str> = table.expect(0).stdout.lines().collect();
+    assert_eq!(lines[0], "       begin  duration  rank  block  channel      op  GPU           function");
+    assert_eq!(
+        lines[1],
+        "45416.931176  20.51 ms     0      0           000000  0000:04:00.0  AllReduceRingLLSum_f32"
+    );
+    // The program was killed; another log has nothing.
+    let begun = log.lines().take_while(|line| !line.contains(" KE ")).collect::<Vec<_>>().join("\n");
+    dir.write("killed.log", begun);
+    dir.write("other.log", "\x1b[31m\nNCCL INFO ## KL\n");
+    let killed = dir.run(&["libraries", "--channels", "--json", "--log", "killed.log", "other.log"]);
+    let found: serde_json::Value = serde_json::from_str(&killed.expect(0).stdout).unwrap();
+    assert_eq!((found.as_array().unwrap().len(), &found[0]["end_us"]), (2, &serde_json::Value::Null));
+    killed.says(&["2 collectives of workgroups have no end in the logs"]);
+    let none = dir.run(&["libraries", "--channels", "--log", "other.log"]);
+    none.expect(0).says(&["RCCL_KERNEL_COLL_TRACE_ENABLE=1"]);
+    dir.run(&["libraries", "--channels", "t.rpd"]).expect(2);
+}
+
+#[test]
 fn logs_are_read_line_by_line_whatever_they_are() {
     let dir = Dir::new();
     let rocblas = "./rocblas-bench -f gemm -m 64";
