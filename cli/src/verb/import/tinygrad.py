@@ -3,6 +3,8 @@
 Nothing that the pickle names is imported or run: each class in it becomes an empty one of the same name. So tinygrad need not be installed.
 """
 import decimal
+import functools
+import gc
 import json
 import pickle
 import re
@@ -15,14 +17,20 @@ DIGITS = 16
 class Kept:
     """An object of some class: what it was made with, and its attributes."""
 
-    def __new__(cls, *made_with, **attributes):
-        kept = super().__new__(cls)
-        kept.made_with = made_with
-        vars(kept).update(attributes)
-        return kept
+    made_with = ()
 
     def __init__(self, *made_with, **attributes):
-        pass
+        self.made_with = made_with
+        vars(self).update(attributes)
+
+    def __setstate__(self, state):
+        states = state if isinstance(state, tuple) else (state,)
+        for attributes in filter(None, states):
+            if vars(self):
+                vars(self).update(attributes)
+            else:
+                # The pickle's own dictionary serves: it keeps that until its end, and a copy would be there twice.
+                self.__dict__ = attributes
 
 
 def reconstructed(cls, *_):
@@ -46,11 +54,16 @@ def of_type(wanted, value):
     return value
 
 
+@functools.cache
+def plain(name):
+    """Without colours, and without what UTF-8 cannot have. Names come again and again."""
+    return re.sub("\x1b\\[[0-9;]*m", "", name).strip().encode("utf-8", "replace").decode()
+
+
 def text(name):
     """A name as people read it: without colours, and without what only looks events up."""
     name = getattr(name, "display_name", name)
-    plain = re.sub("\x1b\\[[0-9;]*m", "", name).strip() if isinstance(name, str) else "?"
-    return plain.encode("utf-8", "replace").decode()
+    return plain(name) if isinstance(name, str) else "?"
 
 
 def size(allocation):
@@ -116,6 +129,8 @@ def line(event, clocks):
 
 
 def main(file):
+    # The collector would look through all objects again and again while they become more. They have no circles.
+    gc.disable()
     with open(file, "rb") as profile:
         events = Unpickler(profile).load()
     if not isinstance(events, list) or not any(type(event).__name__.startswith("Profile") for event in events):
