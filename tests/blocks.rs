@@ -1,6 +1,7 @@
 //! Basic blocks that the program's own kernels are made to count: right results, and counts that are those of the interpreter.
 
 mod executed;
+mod persistent;
 
 use std::collections::BTreeMap;
 

@@ -22,6 +22,7 @@ mod layout;
 mod object;
 mod program;
 mod sequences;
+mod waiting;
 
 use std::ops::Range;
 
@@ -175,21 +176,49 @@ pub struct CountedKernel {
     /// It, or a function that it calls, calls functions that only a register names. They are counted if the code object has them and they can
     /// be; others run as they are.
     pub calls_by_pointer: bool,
+    /// Its workgroups may wait for each other: it, or a function that it calls, has a loop that reads what other workgroups write, or calls what
+    /// is not known.
+    pub may_wait: bool,
+    /// Registers as the hardware allots them to the original.
+    original_registers: AllottedRegisters,
     processor: String,
 }
 
 impl CountedKernel {
-    /// Whether a workgroup of so many work-items can run: one whose waves do not fit on a CU together is never launched, and hangs.
-    pub fn fits(&self, work_items: u32) -> bool {
-        let need = Need {
-            vgprs: self.registers.vgprs,
-            sgprs: self.registers.sgprs,
-            lds: 0,
-            workgroup: work_items,
-            wavefront_size: 64,
-            workgroup_processor_mode: false,
+    /// How many workgroups of so many work-items and bytes of LDS a compute unit holds at once.
+    pub fn residency(&self, work_items: u32, lds: u32) -> Residency {
+        let of = |registers: AllottedRegisters| {
+            let need = Need {
+                vgprs: registers.vgprs,
+                sgprs: registers.sgprs,
+                lds,
+                workgroup: work_items,
+                wavefront_size: 64,
+                workgroup_processor_mode: false,
+            };
+            Occupancy::of(&self.processor, &need).map_or(0, |occupancy| occupancy.workgroups)
         };
-        Occupancy::of(&self.processor, &need).is_some_and(|occupancy| occupancy.workgroups > 0)
+        Residency { original: of(self.original_registers), counting: of(self.registers) }
+    }
+}
+
+/// Whole workgroups of one size that a compute unit holds at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Residency {
+    /// Of the original kernel.
+    pub original: u32,
+    /// Of the counting one. 0: such a workgroup is never launched.
+    pub counting: u32,
+}
+
+impl Residency {
+    /// Whether so many workgroups all run at once as the original, and not all as the counting kernel: if they wait for each other, they would
+    /// wait for ever. More than the original has room for would do so in any case. Without a number of compute units: whether some number of
+    /// workgroups is like that.
+    pub fn loses_some(&self, workgroups: u64, compute_units: Option<u32>) -> bool {
+        let Some(compute_units) = compute_units else { return self.counting < self.original };
+        let at_once = |each: u32| u64::from(each) * u64::from(compute_units);
+        (at_once(self.counting) + 1..=at_once(self.original)).contains(&workgroups)
     }
 }
 

@@ -12,7 +12,7 @@ use rpd_codeobject::blocks::blocks;
 use rpd_codeobject::counting::{Block, CountedKernel, Options, Refusal, Rewritten, Variant, rewrite};
 use rpd_codeobject::functions;
 use rpd_codeobject::instruction::Instruction;
-use rpd_gfx9::{Counts, Target};
+use rpd_gfx9::{Counts, GroupNeed, Target};
 
 #[path = "counting/assembly.rs"]
 mod assembly;
@@ -247,10 +247,50 @@ fn a_work_group_that_is_too_large_does_not_fit() {
     let object = bytes("counting-gfx906-o2.co");
     let made = rewrite(&object, &Options::default(), &|name| name == "straight").unwrap();
     let mut kernel = made.kernels[0].clone();
-    assert!(kernel.fits(1024));
+    assert!(kernel.residency(1024, 0).counting > 0);
     // 1024 work-items are 4 waves of each SIMD, which has 256 registers.
     kernel.registers.vgprs = 68;
-    assert!(!kernel.fits(1024) && kernel.fits(768) && kernel.fits(64));
+    assert_eq!([1024, 768, 64].map(|items| kernel.residency(items, 0).counting), [0, 1, 12]);
+}
+
+/// Which kernels may hang as counting ones, against compute units that are filled wave by wave.
+#[test]
+fn grids_that_no_longer_run_at_once() {
+    let object = bytes("counting-gfx906-o2.co");
+    let made = rewrite(&object, &Options::default(), &|name| name == "straight").unwrap();
+    let mut kernel = made.kernels[0].clone();
+    let (compute_units, mut lost) = (3, 0);
+    for vgprs in (4..=256).step_by(4) {
+        for sgprs in [16, 64, 80, 96, 112] {
+            kernel.registers.vgprs = vgprs;
+            kernel.registers.sgprs = sgprs;
+            for (waves, lds) in
+                [(1, 0), (2, 0), (3, 1), (4, 0), (4, 9000), (5, 40000), (9, 0), (16, 0), (16, 40000)]
+            {
+                let need = GroupNeed { waves, vector_registers: vgprs, scalar_registers: sgprs, lds };
+                let resident = need.resident();
+                let residency = kernel.residency(waves * 64, lds);
+                assert_eq!(residency.counting, resident, "{need:?}");
+                assert!(
+                    residency.original >= resident || vgprs <= 8 || sgprs == 16,
+                    "{need:?} {residency:?}"
+                );
+                for workgroups in 1..=130 {
+                    let runs =
+                        |each: u32| (0..compute_units).map(|_| u64::from(each)).sum::<u64>() >= workgroups;
+                    let hangs = runs(residency.original) && !runs(residency.counting);
+                    assert_eq!(
+                        residency.loses_some(workgroups, Some(compute_units)),
+                        hangs,
+                        "{need:?} {workgroups}"
+                    );
+                    lost += u32::from(hangs);
+                }
+                assert_eq!(residency.loses_some(1, None), residency.original > resident);
+            }
+        }
+    }
+    assert!(lost > 10_000, "{lost}");
 }
 
 /// Each kernel's results with a change of the counting code: whether any has noticed.

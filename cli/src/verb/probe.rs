@@ -48,6 +48,10 @@ pub(crate) struct Probe {
         conflicts_with_all = ["instrumented", "analyzers", "cache", "filter_x", "filter_y", "filter_z"]
     )]
     auto: Option<String>,
+    /// With --auto, count also dispatches whose workgroups may wait for each other and would no longer all run at once with the registers that
+    /// counting takes: they may hang. Without this they run as they are
+    #[arg(long, requires = "auto")]
+    any_grid: bool,
     /// Only kernels in whose demangled names this regular expression is found
     #[arg(short, long, value_name = "REGEX", value_parser = replacement::regex)]
     kernels: Option<String>,
@@ -170,7 +174,8 @@ impl Probe {
         let log = self.log.or_else(|| self.auto.is_none().then(|| "console".into()));
         let saves_code = self.auto.is_some() && std::env::var_os("RPDT_SAVE_CODE").is_none();
         if let Some(auto) = self.auto {
-            variables.push(("RPDT_COUNT_BLOCKS", auto.into()));
+            let how = if self.any_grid { ",any-grid" } else { "" };
+            variables.push(("RPDT_COUNT_BLOCKS", format!("{auto}{how}").into()));
         }
         if self.verbose {
             variables.push(("RPDT_LOG", "1".into()));

@@ -5,7 +5,7 @@ use super::layout::{Form, Layout};
 use super::object::{Appended, DescriptorWords, Original, RegisterFile};
 use super::program::Group;
 use super::sequences::Sequences;
-use super::{Block, CountedKernel, Options, Refusal, Rewritten, Slot, Variant};
+use super::{Block, CountedKernel, Options, Refusal, Rewritten, Slot, Variant, waiting};
 use crate::descriptor::{self, SECOND_ENTRY};
 use crate::instruction::SCALARS;
 
@@ -75,6 +75,7 @@ pub(super) fn count(
     }
     let first_block = rewritten.blocks.len();
     add_blocks(original, group, options.variant, rewritten);
+    let may_wait = waiting::may_wait(group.functions.iter().map(|(_, code)| *code), group.calls_by_pointer);
 
     appended.zeros(cells, CELL * slots * kernels.len() as u64);
     let counting = (0..kernel_of.len()).filter_map(|function| Some((function, kernel_of[function]?)));
@@ -100,6 +101,8 @@ pub(super) fn count(
             registers: after.allotted(file),
             is_scalar: sequences.is_scalar,
             calls_by_pointer: kernel.calls_by_pointer,
+            may_wait,
+            original_registers: kernel.descriptor.allotted(file),
             processor: original.target.processor.clone(),
         });
     }

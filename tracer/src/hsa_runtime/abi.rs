@@ -9,6 +9,8 @@ use bytemuck::{Pod, Zeroable};
 
 pub(crate) type Status = u32;
 pub(crate) const SUCCESS: Status = 0;
+/// HSA_STATUS_CU_MASK_REDUCED: as asked for, but for what HSA_CU_MASK withholds.
+pub(crate) const CU_MASK_REDUCED: Status = 44;
 
 /// Handles are opaque 64-bit values passed in a register.
 macro_rules! handles {
@@ -247,6 +249,7 @@ pub(crate) mod agent_info {
     pub(crate) const NAME: u32 = 0;
     pub(crate) const DEVICE: u32 = 17;
     pub(crate) const QUEUE_MAX_SIZE: u32 = 14;
+    pub(crate) const COMPUTE_UNIT_COUNT: u32 = 0xa002;
     pub(crate) const DRIVER_NODE_ID: u32 = 0xa004;
     pub(crate) const BDFID: u32 = 0xa006;
     pub(crate) const PRODUCT_NAME: u32 = 0xa009;

@@ -25,6 +25,8 @@ pub(crate) struct Gpu {
     pub(crate) uuid: String,
     /// Largest queue it supports, packets.
     pub(crate) max_queue: u32,
+    /// How many compute units a queue may use; none where the runtime does not say, or is told to use some alone (HSA_CU_MASK).
+    pub(crate) compute_units: Option<u32>,
 }
 
 /// Queue numbers given away (0 is the copy engines'), by GPU index: over all lives of the runtime, because all share one session.
@@ -63,6 +65,7 @@ impl Gpus {
         unsafe { (inquiry.iterate_agents)(collect, (&raw mut agents).cast()) };
         let nodes = gpu_nodes(Path::new(TOPOLOGY));
         let mut gpus: Vec<Gpu> = Vec::new();
+        let is_masked = std::env::var_os("HSA_CU_MASK").is_some();
         for agent in agents {
             if number(inquiry, agent, agent_info::DEVICE) != Some(DEVICE_GPU) {
                 continue;
@@ -81,6 +84,7 @@ impl Gpus {
                 bdf: format!("{domain:04x}:{:02x}:{:02x}.{}", bdf >> 8 & 0xff, bdf >> 3 & 0x1f, bdf & 7),
                 uuid: text(inquiry, agent, agent_info::UUID),
                 max_queue: number(inquiry, agent, agent_info::QUEUE_MAX_SIZE).unwrap_or(1 << 17),
+                compute_units: number(inquiry, agent, agent_info::COMPUTE_UNIT_COUNT).filter(|_| !is_masked),
             });
         }
         Gpus(gpus)

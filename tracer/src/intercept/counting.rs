@@ -10,11 +10,11 @@
 mod counters;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crossbeam_queue::SegQueue;
 use rpd_codeobject::Launch;
-use rpd_codeobject::counting::{Options, Variant};
+use rpd_codeobject::counting::{self, Options, Residency, Variant};
 use rpd_transport::counters::Cause;
 use rpd_transport::env::Env;
 use rpd_transport::recorder;
@@ -27,8 +27,9 @@ pub(super) use self::counters::{BlockCounters, CountedBlock, CounterMemory, fini
 
 /// Dispatches that have ended and that nobody has looked at yet.
 const MOST_ENDED: usize = 1 << 17;
-/// Work-items of a wave, of all processors whose code is rewritten.
+/// Work-items of a wave, of all processors whose code is rewritten, and the most waves of a workgroup.
 const WAVEFRONT: u32 = 64;
+const MOST_WAVES: u32 = 16;
 /// The slots of a kernel.
 const SLOTS: u32 = 4;
 
@@ -36,6 +37,8 @@ const SLOTS: u32 = 4;
 pub(super) struct CountingConfig {
     /// What is counted, and how.
     pub(super) options: Options,
+    /// Also where workgroups that may wait for each other no longer all run at once.
+    any_grid: bool,
     /// Of which dispatches.
     dispatches: Dispatches,
 }
@@ -44,18 +47,18 @@ impl CountingConfig {
     /// RPDT_COUNT_BLOCKS, and LOGDUR_DISPATCHES with it.
     pub(super) fn read(env: &mut Env<'_>) -> Option<CountingConfig> {
         let asked = env.text("RPDT_COUNT_BLOCKS")?.to_string_lossy().into_owned();
-        let Some(options) = options(&asked) else {
+        let Some((options, any_grid)) = options(&asked) else {
             env.complain(format!(
                 "RPDT_COUNT_BLOCKS={asked} is not count, lanes or time; no basic blocks are counted"
             ));
             return None;
         };
-        Some(CountingConfig { options, dispatches: Dispatches::read(env) })
+        Some(CountingConfig { options, any_grid, dispatches: Dispatches::read(env) })
     }
 }
 
-/// What is counted, and behind it, with commas, how.
-fn options(asked: &str) -> Option<Options> {
+/// What is counted, and behind it, with commas, how; and whether in any grid.
+fn options(asked: &str) -> Option<(Options, bool)> {
     let mut words = asked.split(',');
     let variant = match words.next()? {
         "count" => Variant::Waves,
@@ -63,15 +66,16 @@ fn options(asked: &str) -> Option<Options> {
         "time" => Variant::Time,
         _ => return None,
     };
-    let mut options = Options { variant, slots: SLOTS, ..Options::default() };
+    let (mut options, mut any_grid) = (Options { variant, slots: SLOTS, ..Options::default() }, false);
     for word in words {
         match word.split_once('=') {
             None if word == "scalar" => options.scalar_first = true,
+            None if word == "any-grid" => any_grid = true,
             Some(("reach", words)) => options.branch_limit = words.parse().ok()?,
             _ => return None,
         }
     }
-    Some(options)
+    Some((options, any_grid))
 }
 
 /// What dispatches of one kernel have in common, whose counts are added up.
@@ -101,12 +105,16 @@ pub(super) struct CountedKernel {
     /// Its number in records.
     kernel: KernelId,
     slots: Vec<CounterSlot>,
-    /// Workgroups that can be launched with the registers of the rewritten kernel: a bit for each number of waves.
-    fitting: u64,
+    rewritten: counting::CountedKernel,
+    /// How many workgroups a compute unit holds that have no LDS: by their number of waves, from 1.
+    residency: [Residency; MOST_WAVES as usize],
     launched: AtomicU64,
-    /// Dispatches that found no slot, and those whose workgroup has too many waves.
+    /// Dispatches that found no slot.
     missed: AtomicU64,
-    too_large: AtomicU64,
+    /// There was a dispatch with workgroups that are too large for its registers.
+    too_large: AtomicBool,
+    /// There was one whose workgroups may wait for each other, and would no longer all run at once.
+    may_hang: AtomicBool,
     ended: SegQueue<(usize, DispatchPlace)>,
 }
 
@@ -133,9 +141,8 @@ impl CountedKernel {
         config: &'static CountingConfig,
         kernel: KernelId,
         objects: &[u64],
-        fits: impl Fn(u32) -> bool,
+        rewritten: counting::CountedKernel,
     ) -> CountedKernel {
-        let fitting = (1..u64::BITS).filter(|waves| fits(waves * WAVEFRONT));
         let slot = |object: &u64| CounterSlot {
             object: *object,
             state: AtomicU64::new(0),
@@ -145,10 +152,12 @@ impl CountedKernel {
             config,
             kernel,
             slots: objects.iter().map(slot).collect(),
-            fitting: fitting.fold(0, |bits, waves| bits | 1 << waves),
+            residency: std::array::from_fn(|before| rewritten.residency((before as u32 + 1) * WAVEFRONT, 0)),
+            rewritten,
             launched: AtomicU64::new(0),
             missed: AtomicU64::new(0),
-            too_large: AtomicU64::new(0),
+            too_large: AtomicBool::new(false),
+            may_hang: AtomicBool::new(false),
             ended: SegQueue::new(),
         }
     }
@@ -158,21 +167,35 @@ impl CountedKernel {
         self.kernel
     }
 
-    /// A slot for the dispatch at `place`, if that is to be counted and one is free.
+    /// A slot for the dispatch at `place`, if that is to be counted and one is free. It may run on so many compute units, where that is known.
     pub(super) fn begin(
         self: &Arc<CountedKernel>,
         place: DispatchPlace,
         launch: &Launch,
+        compute_units: Option<u32>,
     ) -> Option<CountingUse> {
         let number = self.launched.fetch_add(1, Ordering::Relaxed);
         if !self.config.dispatches.takes(number, self.kernel.into()) {
             return None;
         }
         let items: u64 = launch.workgroup.iter().map(|size| u64::from(*size)).product();
-        let waves = items.div_ceil(WAVEFRONT.into());
-        if waves >= u64::BITS.into() || self.fitting >> waves & 1 == 0 {
-            self.too_large.fetch_add(1, Ordering::Relaxed);
+        let waves = items.div_ceil(WAVEFRONT.into()) as usize;
+        let residency = waves.checked_sub(1).and_then(|before| self.residency.get(before));
+        let Some(residency) = residency.filter(|residency| residency.counting > 0) else {
+            self.too_large.store(true, Ordering::Relaxed);
             return None;
+        };
+        if self.rewritten.may_wait && !self.config.any_grid {
+            let sizes = launch.grid.iter().zip(launch.workgroup);
+            let counts = sizes.map(|(grid, size)| u64::from(grid.div_ceil(u32::from(size).max(1))));
+            let workgroups = counts.fold(1, u64::saturating_mul);
+            let loses_some = |residency: &Residency| residency.loses_some(workgroups, compute_units);
+            // LDS makes fewer fit of both kernels.
+            let with_lds = || self.rewritten.residency(waves as u32 * WAVEFRONT, launch.group_segment);
+            if loses_some(residency) && loses_some(&with_lds()) {
+                self.may_hang.store(true, Ordering::Relaxed);
+                return None;
+            }
         }
         let geometry = Geometry { grid: launch.grid, workgroup: launch.workgroup };
         let slot = self.take(geometry.number());
@@ -239,9 +262,22 @@ mod tests {
 
     use super::*;
 
+    /// A kernel of codeobject/tests/data/counting.hip, whose workgroups do not wait for each other; its descriptors are at 100 and 200.
     fn counted(dispatches: Dispatches) -> Arc<CountedKernel> {
-        let config = Box::leak(Box::new(CountingConfig { options: Options::default(), dispatches }));
-        Arc::new(CountedKernel::new(config, 3, &[100, 200], |items| items <= 256))
+        let config = CountingConfig { options: Options::default(), any_grid: false, dispatches };
+        let object = include_bytes!("../../../codeobject/tests/data/counting-gfx906-o2.co");
+        let made = counting::rewrite(object, &config.options, &|name| name == "straight").unwrap();
+        let rewritten = made.kernels[0].clone();
+        Arc::new(CountedKernel::new(Box::leak(Box::new(config)), 3, &[100, 200], rewritten))
+    }
+
+    /// The same with registers for one wave of each SIMD, where the original has room for 10.
+    fn large(may_wait: bool, any_grid: bool) -> Arc<CountedKernel> {
+        let mut kernel = Arc::into_inner(counted(Dispatches::All)).unwrap();
+        kernel.rewritten.registers.vgprs = 256;
+        kernel.rewritten.may_wait = may_wait;
+        let config = CountingConfig { options: Options::default(), any_grid, dispatches: Dispatches::All };
+        Arc::new(CountedKernel::new(Box::leak(Box::new(config)), 3, &[100, 200], kernel.rewritten))
     }
 
     fn launch(grid: u32, workgroup: u16) -> Launch {
@@ -257,7 +293,7 @@ mod tests {
     #[test]
     fn dispatches_of_one_geometry_share_a_slot() {
         let kernel = counted(Dispatches::All);
-        let begin = |grid| kernel.begin((0, 1, 2), &launch(grid, 64)).map(|used| (used.object(), used));
+        let begin = |grid| kernel.begin((0, 1, 2), &launch(grid, 64), None).map(|used| (used.object(), used));
         let (first, one) = begin(64).unwrap();
         assert_eq!(begin(64).map(|(object, used)| (object, used.complete()).0), Some(first));
         let (second, other) = begin(128).unwrap();
@@ -277,17 +313,43 @@ mod tests {
     #[test]
     fn what_does_not_fit_or_is_not_meant_runs_as_it_is() {
         let kernel = counted(Dispatches::OneIn(2));
-        let begin = |workgroup| kernel.begin((0, 1, 2), &launch(512, workgroup)).is_some();
-        assert_eq!([begin(64), begin(64), begin(512), begin(512)], [false, true, false, false]);
-        assert_eq!(kernel.too_large.load(Ordering::Relaxed), 1);
+        let begin = |workgroup| kernel.begin((0, 1, 2), &launch(512, workgroup), None).is_some();
+        assert_eq!([begin(64), begin(64), begin(0), begin(0)], [false, true, false, false]);
+        assert!(kernel.too_large.load(Ordering::Relaxed));
+        let kernel = large(true, true);
+        assert!(kernel.begin((0, 1, 2), &launch(512, 512), None).is_none(), "eight waves, one of each SIMD");
+        assert!(kernel.too_large.load(Ordering::Relaxed));
+    }
+
+    #[test]
+    fn workgroups_that_wait_are_counted_where_all_still_run_at_once_or_never_did() {
+        let begins = |any_grid: bool, workgroups: u32, lds: u32, compute_units: Option<u32>| {
+            let kernel = large(true, any_grid);
+            let launch = Launch { group_segment: lds, ..launch(workgroups * 256 - 7, 256) };
+            let begins = kernel.begin((0, 1, 2), &launch, compute_units).is_some();
+            assert_eq!(kernel.may_hang.load(Ordering::Relaxed), !begins);
+            begins
+        };
+        // Four waves: one workgroup on each compute unit in place of ten.
+        let of_three = |workgroups| begins(false, workgroups, 0, Some(3));
+        assert_eq!([1, 3, 4, 30, 31, 1000].map(of_three), [true, true, false, false, true, true]);
+        // LDS for two workgroups of the original.
+        let with_lds = |workgroups| begins(false, workgroups, 25_000, Some(3));
+        assert_eq!([3, 4, 6, 7].map(with_lds), [true, false, false, true]);
+        assert!(!begins(false, 1, 0, None), "the number of compute units is not known");
+        assert!([1, 4, 30].iter().all(|workgroups| begins(true, *workgroups, 0, Some(3))));
+        // Workgroups that do not wait may run one after the other.
+        let kernel = large(false, false);
+        assert!(kernel.begin((0, 1, 2), &launch(30 * 256, 256), Some(3)).is_some());
     }
 
     #[test]
     fn what_is_counted_and_how() {
         let default = Options { slots: SLOTS, ..Options::default() };
-        assert_eq!(options("count"), Some(default));
+        assert_eq!(options("count"), Some((default, false)));
+        assert_eq!(options("count,any-grid"), Some((default, true)));
         let both = Options { variant: Variant::Time, scalar_first: true, branch_limit: 40, ..default };
-        assert_eq!(options("time,scalar,reach=40"), Some(both));
+        assert_eq!(options("time,scalar,reach=40"), Some((both, false)));
         for wrong in ["", "all", "scalar", "count,", "count,vector", "lanes,reach", "lanes,reach=far"] {
             assert_eq!(options(wrong), None, "{wrong}");
         }
@@ -301,7 +363,7 @@ mod tests {
         let round = |_| {
             let mut used = Vec::with_capacity(1000);
             let begin = read(Clock::ThreadCpu);
-            (0..1000).for_each(|place| used.extend(kernel.begin((0, 1, place), &shape)));
+            (0..1000).for_each(|place| used.extend(kernel.begin((0, 1, place), &shape, Some(64))));
             let taken = read(Clock::ThreadCpu) - begin;
             assert_eq!(used.len(), 1000);
             used.iter().for_each(CountingUse::complete);
@@ -337,7 +399,7 @@ mod tests {
     fn any_number_of_geometries_is_counted_where_a_slot_is_free() {
         let kernel = counted(Dispatches::All);
         for grid in 1..500 {
-            let used = kernel.begin((0, 1, grid.into()), &launch(grid, 64)).expect("a free slot");
+            let used = kernel.begin((0, 1, grid.into()), &launch(grid, 64), None).expect("a free slot");
             used.complete();
             assert!(kernel.while_idle(used.slot, || ()).is_some());
         }

@@ -85,6 +85,7 @@ impl Replacer {
 
     /// Replaces the kernel of the dispatch packet at `place`, where something may run in its place: the other kernel's number in records, and what
     /// is to be kept until the dispatch has completed. Results are compared of dispatches that are `recorded`, and those are instrumented or counted.
+    /// The queue may use so many `compute_units`, where that is known.
     ///
     /// # Safety
     /// The packet is the application's, who has made its arguments.
@@ -93,6 +94,7 @@ impl Replacer {
         &mut self,
         packet: &mut Packet,
         place: DispatchPlace,
+        compute_units: Option<u32>,
         recorded: bool,
     ) -> Option<(KernelId, InUse)> {
         let choice = self.find(packet.kernel_object)?;
@@ -130,7 +132,7 @@ impl Replacer {
             probe = Some(instrumented.begin(place, launch, kernargs.take()?)?);
         }
         let counting = match &planned.counting {
-            Some(counted) if recorded => Some(counted.begin(place, &launch)?),
+            Some(counted) if recorded => Some(counted.begin(place, &launch, compute_units)?),
             Some(_) => return None,
             None => None,
         };

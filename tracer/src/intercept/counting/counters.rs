@@ -1,19 +1,22 @@
 //! The memory of a kernel's counters, and how what they count gets to the file: with the record of the last dispatch that added to them.
 
 use std::ptr::NonNull;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use rpd_preload::lock::{lock, lock_within};
+use rpd_schema::THE_PROGRAM;
 use rpd_transport::records::Analyzed;
-use rpd_transport::source::{AnalysisText, Block, Finding};
+use rpd_transport::source::{AnalysisText, Block, CandidateText, Finding, Outcome};
 use rpd_transport::{analyzed, log, recorder};
 
 use super::CountedKernel;
 use crate::gpu::kernels;
 use crate::hsa_runtime::abi::Agent;
+use crate::hsa_runtime::agent::Gpu;
 use crate::intercept::gate::DispatchPlace;
+use crate::intercept::outcomes;
 use crate::intercept::runtime::Runtime;
 
 /// What the file calls the analyzer.
@@ -133,6 +136,7 @@ pub(in crate::intercept) struct CountedBlock {
 /// The counters of one kernel, and what they have counted.
 pub(in crate::intercept) struct BlockCounters {
     pub(in crate::intercept) kernel: Arc<CountedKernel>,
+    gpu: &'static Gpu,
     memory: Arc<CounterMemory>,
     /// Where its counters begin there, in bytes.
     from: usize,
@@ -140,6 +144,8 @@ pub(in crate::intercept) struct BlockCounters {
     count: usize,
     blocks: Vec<CountedBlock>,
     slots: Mutex<Vec<ReadSlot>>,
+    /// Which reasons of [`BlockCounters::refuse_launches`] were said.
+    said: [AtomicBool; 2],
 }
 
 /// What is known of a slot.
@@ -161,13 +167,23 @@ impl BlockCounters {
     /// Those of `kernel`, which are zero, from byte `from` of `memory` on.
     pub(in crate::intercept) fn new(
         kernel: Arc<CountedKernel>,
+        gpu: &'static Gpu,
         memory: Arc<CounterMemory>,
         (from, count): (usize, usize),
         blocks: Vec<CountedBlock>,
     ) -> Arc<BlockCounters> {
         let slot = ReadSlot { before: vec![0; count], last: None, read: Instant::now() };
         let slots = Mutex::new(vec![slot; kernel.slots.len()]);
-        let counters = Arc::new(BlockCounters { kernel, memory, from, count, blocks, slots });
+        let counters = Arc::new(BlockCounters {
+            kernel,
+            gpu,
+            memory,
+            from,
+            count,
+            blocks,
+            slots,
+            said: Default::default(),
+        });
         lock(&ALL).push(Arc::clone(&counters));
         counters
     }
@@ -185,6 +201,7 @@ impl BlockCounters {
     /// Dispatches that have ended get their records, and slots that are idle are read: those that dispatches wait for or that were last read
     /// a while ago, or all of them.
     pub(in crate::intercept) fn visit(&self, all: bool, end: Instant) {
+        self.refuse_launches();
         let Some(mut slots) = lock_within(&self.slots, end.saturating_duration_since(Instant::now())) else {
             return;
         };
@@ -241,21 +258,45 @@ impl BlockCounters {
         analyzed::push(recorder, &record, &[analysis]);
     }
 
+    /// Says, once for each reason, that some launches run the application's kernel.
+    fn refuse_launches(&self) {
+        let reasons = [
+            (
+                &self.kernel.too_large,
+                "its workgroups have too many waves for the registers that it needs then",
+            ),
+            (
+                &self.kernel.may_hang,
+                "its workgroups may wait for each other, and would no longer all run at once (rpd probe --any-grid counts it there too)",
+            ),
+        ];
+        for ((happened, why), said) in reasons.into_iter().zip(&self.said) {
+            if !happened.load(Ordering::Relaxed) || said.swap(true, Ordering::Relaxed) {
+                continue;
+            }
+            let (name, gpu) = (self.name(), self.gpu);
+            outcomes::add(CandidateText {
+                path: THE_PROGRAM.into(),
+                sha256: String::new(),
+                target: gpu.target.clone(),
+                loaded: 0,
+                outcome: Outcome::Refused,
+                reason: format!("{name} is not counted on GPU {} in some launches: {why}", gpu.index),
+            });
+        }
+    }
+
+    fn name(&self) -> String {
+        kernels::get(self.kernel.kernel).map(|kernel| kernel.name()).unwrap_or_default()
+    }
+
     /// Says which dispatches were not counted, and why.
     fn say_missed(&self) {
-        let name = || kernels::get(self.kernel.kernel).map(|kernel| kernel.name()).unwrap_or_default();
         let missed = self.kernel.missed.load(Ordering::Relaxed);
         if missed > 0 {
             log::problem(&format!(
                 "{missed} dispatches of {} were not counted: too many different grids were in flight",
-                name()
-            ));
-        }
-        let too_large = self.kernel.too_large.load(Ordering::Relaxed);
-        if too_large > 0 {
-            log::problem(&format!(
-                "{too_large} dispatches of {} were not counted: their workgroups have too many waves for its registers",
-                name()
+                self.name()
             ));
         }
     }

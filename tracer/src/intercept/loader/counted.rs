@@ -227,10 +227,15 @@ impl Loader {
             (facts.vgpr_count, facts.sgpr_count) = (kernel.registers.vgprs, kernel.registers.sgprs);
             let number = kernels::add_replacement(original.kernel, gpu.index, facts, None, outcome, true);
             let slots: Vec<u64> = kernel.slots.iter().map(|slot| at(slot.descriptor)).collect();
-            let counted = Arc::new(CountedKernel::new(config, number, &slots, |items| kernel.fits(items)));
+            let counted = Arc::new(CountedKernel::new(config, number, &slots, kernel.clone()));
             let blocks = blocks(made, kernel, config.options.variant, &lines, original.kernel);
-            let counters =
-                BlockCounters::new(counted, Arc::clone(&memory), (place, kernel.counters as usize), blocks);
+            let counters = BlockCounters::new(
+                counted,
+                gpu,
+                Arc::clone(&memory),
+                (place, kernel.counters as usize),
+                blocks,
+            );
             let base = original.object.wrapping_sub(kernel.original_descriptor);
             for (number, slot) in kernel.slots.iter().enumerate() {
                 let mut cell = counters.address(number).to_le_bytes().to_vec();

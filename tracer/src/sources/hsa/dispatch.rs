@@ -153,7 +153,8 @@ impl QueueInterceptor {
                 let replaced = match intercept::is_on() {
                     // SAFETY: a packet of the application's, which has just submitted it.
                     true => unsafe {
-                        self.replacer.replace(&mut packet, (queue.gpu.index, queue.number, index), recorded)
+                        let place = (queue.gpu.index, queue.number, index);
+                        self.replacer.replace(&mut packet, place, queue.compute_units(), recorded)
                     },
                     false => None,
                 };

@@ -147,6 +147,7 @@ fn amd_hooks(entry: &AmdEntry, originals: &Originals, timed: bool) -> Vec<(usize
         (entry.memory_async_copy, copy::async_copy as *const () as usize),
         (entry.memory_async_copy_rect, copy::async_copy_rect as *const () as usize),
         (entry.intercept_create, queue::intercept_create as *const () as usize),
+        (entry.set_cu_mask, queue::set_cu_mask as *const () as usize),
     ]);
     if let (Some(at), Some(_)) = (entry.memory_async_copy_on_engine, originals.memory_async_copy_on_engine) {
         hooks.push((at, copy::async_copy_on_engine as *const () as usize));

@@ -4,7 +4,7 @@ use std::cell::UnsafeCell;
 use std::collections::HashMap;
 use std::ffi::c_void;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use rpd_preload::lock::{self, lock, lock_within};
@@ -58,6 +58,8 @@ pub(super) struct HwQueue {
     pub(super) frontier: AtomicU64,
     /// How far submission may run ahead of execution; none where the runtime copes by itself.
     pub(super) run_ahead: Option<RunAhead>,
+    /// Compute units that its kernels may run on; 0 where that is not known.
+    compute_units: AtomicU32,
 }
 
 // SAFETY: `interceptor` is reached only through `with_interceptor`, by whoever won `busy`.
@@ -66,6 +68,12 @@ unsafe impl Sync for HwQueue {}
 unsafe impl Send for HwQueue {}
 
 impl HwQueue {
+    /// How many compute units its kernels may run on, where that is known.
+    #[inline]
+    pub(super) fn compute_units(&self) -> Option<u32> {
+        Some(self.compute_units.load(Ordering::Relaxed)).filter(|known| *known > 0)
+    }
+
     /// Whether packets up to `end` are too far ahead of a dispatch that has not completed. Only dispatches are watched: with
     /// none outstanding nothing is known to be in the way.
     #[inline]
@@ -236,6 +244,7 @@ fn intercept(
         destroyed: AtomicBool::new(false),
         frontier: AtomicU64::new(0),
         run_ahead: hsa.small_queues_abort.then(|| RunAhead::new(asked, size as u64)),
+        compute_units: AtomicU32::new(gpu.compute_units.unwrap_or(0)),
     }));
     ends.queue = Some(state);
     let _ = errors.queue.set(state);
@@ -349,6 +358,28 @@ pub(super) unsafe extern "C-unwind" fn set_profiler_enabled(queue: *mut Queue, e
     }
     // SAFETY: the caller's arguments, passed on.
     unsafe { (hsa.originals.set_profiler_enabled)(queue, enable) }
+}
+
+/// hsa_amd_queue_cu_set_mask: what fits at once on the compute units of the mask.
+pub(super) unsafe extern "C-unwind" fn set_cu_mask(
+    queue: *const Queue,
+    bits: u32,
+    mask: *const u32,
+) -> Status {
+    let Some(hsa) = get() else { return 0x1000 };
+    // SAFETY: the caller's arguments, passed on.
+    let status = unsafe { (hsa.originals.set_cu_mask)(queue, bits, mask) };
+    if status == SUCCESS || status == CU_MASK_REDUCED {
+        guard((), || {
+            let Some(state) = hsa.queues.get(queue as usize).filter(|_| hsa.usable()) else { return };
+            let Some(all) = state.gpu.compute_units else { return };
+            // SAFETY: the runtime has read so many bits there, a multiple of 32.
+            let words = (0..bits as usize / 32).map(|word| unsafe { mask.add(word).read() });
+            let usable = if bits == 0 { all } else { words.map(u32::count_ones).sum::<u32>().min(all) };
+            state.compute_units.store(usable, Ordering::Relaxed);
+        });
+    }
+    status
 }
 
 /// The completion thread's ends of a queue's rings.

@@ -78,7 +78,7 @@ fn made(hsa: &'static Hsa, gpu: &'static Gpu, described: &mut Described) -> bool
     // SAFETY: the queue just made, the caller's mask.
     let completed = unsafe {
         (described.cu_mask_count == 0
-            || (hsa.originals.set_cu_mask)(made, described.cu_mask_count, described.cu_mask) == SUCCESS)
+            || queue::set_cu_mask(made, described.cu_mask_count, described.cu_mask) == SUCCESS)
             && (described.priority == described::PRIORITY_NORMAL
                 || (hsa.originals.set_priority)(made, described.priority) == SUCCESS)
     };

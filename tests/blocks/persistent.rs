@@ -1,0 +1,94 @@
+//! Kernels whose workgroups wait for each other: they are counted only where all of them still run at once, or never did.
+//!
+//! The software GPU fills its compute units here. The program's kernels have room for two workgroups on each, and for one when they count.
+
+use super::with;
+use crate::harness::{Dir, Loading, Ran, Run, program};
+
+/// As many workgroups at once as the compute units have room for.
+const FULL: &str = "[execution]\nfill_compute_units = true\n";
+/// Compute units of the software GPU's gfx900.
+const COMPUTE_UNITS: usize = 64;
+const REASON: &str = "meet is not counted on GPU 0 in some launches: its workgroups may wait for each other, and would no longer all run \
+                      at once (rpd probe --any-grid counts it there too)";
+
+fn run<'a>(dir: &'a Dir, arguments: &[String]) -> Run<'a> {
+    let run = Run::new(dir, program("grid_barrier")).config(FULL);
+    with(run, &arguments.iter().map(String::as_str).collect::<Vec<_>>())
+}
+
+fn recorded<'a>(dir: &'a Dir, arguments: &[String]) -> Run<'a> {
+    run(dir, arguments).recorded(Loading::Preload).env("RPDT_COUNT_BLOCKS", "count")
+}
+
+/// Whether all workgroups of a launch have seen each other, by launch.
+fn met(ran: &Ran) -> Vec<bool> {
+    let line = |line: &str| {
+        let (launch, complete) = line.split_once(": ").unwrap();
+        launch.split(':').next() == Some(complete)
+    };
+    ran.expect(0).stdout.lines().map(line).collect()
+}
+
+/// Whether the blocks of a launch were counted, by launch; and why those of others were not.
+fn counted(dir: &Dir) -> (Vec<bool>, Vec<String>) {
+    let trace = dir.trace("trace.rpd");
+    let sql = "select exists (select 1 from ext_instrumentation I where I.op_id = O.id) from rocpd_op O
+        join rocpd_string S on S.id = O.description_id where S.string in ('meet', 'pass') order by O.start";
+    let reasons =
+        trace.texts("select reason from ext_candidate where path = '(the program)' and reason <> ''");
+    (trace.rows(sql, |row| row.get(0)), reasons)
+}
+
+fn grids(grids: &[usize]) -> Vec<String> {
+    grids.iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn grids_that_would_hang_run_the_original() {
+    let (plain, dir) = (Dir::new(), Dir::new());
+    let arguments = grids(&[1, COMPUTE_UNITS, COMPUTE_UNITS + 1, 2 * COMPUTE_UNITS, 2 * COMPUTE_UNITS + 1]);
+    let all_but_the_last = [true, true, true, true, false];
+    assert_eq!(met(&run(&plain, &arguments).run()), all_but_the_last, "without the recorder");
+    let ran = recorded(&dir, &arguments).run();
+    assert_eq!(met(&ran), all_but_the_last, "{ran}");
+    assert_eq!(counted(&dir), (vec![true, true, false, false, true], vec![REASON.to_string()]));
+    assert_eq!(ran.stderr.matches(REASON).count(), 1, "{ran}");
+    // What the rule is for.
+    let dir = Dir::new();
+    let ran = recorded(&dir, &arguments).env("RPDT_COUNT_BLOCKS", "count,any-grid").run();
+    assert_eq!(met(&ran), [true, true, false, false, false], "{ran}");
+    assert_eq!(counted(&dir), (vec![true; 5], vec![]));
+    ran.expect_silent();
+}
+
+/// LDS that makes one workgroup fit on a compute unit, whatever its registers; and workgroups that do not wait.
+#[test]
+fn grids_that_are_no_worse_off_are_counted() {
+    let dir = Dir::new();
+    let mut arguments = grids(&[COMPUTE_UNITS + 1]);
+    arguments.iter_mut().for_each(|grid| grid.push_str(":40000"));
+    arguments.push("alone".into());
+    arguments.extend(grids(&[COMPUTE_UNITS + 1, 2 * COMPUTE_UNITS]));
+    let ran = recorded(&dir, &arguments).run();
+    ran.expect(0).expect_silent();
+    assert_eq!(counted(&dir), (vec![true; 3], vec![]));
+}
+
+/// A stream may use half of the compute units. What the whole runtime may use is not known where the user limits it.
+#[test]
+fn of_masked_compute_units_those_that_are_left_count() {
+    let dir = Dir::new();
+    let mut arguments = vec!["mask=1".to_string()];
+    arguments.extend(grids(&[32, 33, 64, 65]));
+    arguments.push("mask=2".into());
+    arguments.extend(grids(&[COMPUTE_UNITS, COMPUTE_UNITS + 1]));
+    let ran = recorded(&dir, &arguments).run();
+    ran.expect(0);
+    assert_eq!(counted(&dir), (vec![true, false, false, true, true, false], vec![REASON.to_string()]));
+    let dir = Dir::new();
+    let arguments = ["alone", "1", "wait", "1"].map(String::from);
+    let ran = recorded(&dir, &arguments).env("HSA_CU_MASK", "0:0-31").run();
+    assert_eq!(met(&ran), [true, true]);
+    assert_eq!(counted(&dir), (vec![true, false], vec![REASON.to_string()]));
+}

@@ -1,0 +1,63 @@
+// Kernels whose workgroups wait for each other until all of them have come. Arguments: WORKGROUPS, or WORKGROUPS:LDS with so many bytes of
+// dynamic LDS, for a launch each; in between `alone` for kernels that do not wait, `wait` for those that do, and `mask=WORDS` for streams
+// that may use the compute units of so many words of a mask. Prints for each launch how many workgroups have seen all the others.
+#include <hip/hip_runtime.h>
+
+#include "../../fixtures/programs/check.h"
+#include <cstring>
+#include <vector>
+
+#define ITEMS 256
+// How often a workgroup looks before it gives up: a kernel that would hang ends, too.
+#define LOOKS 4000
+
+// 128 vector registers: a compute unit has room for two workgroups. With more it has room for one.
+#define KERNEL extern "C" __global__ void __launch_bounds__(ITEMS)
+#define LARGE asm volatile("v_mov_b32 v127, 0" ::: "v127")
+
+KERNEL meet(unsigned *arrived, unsigned *seen, unsigned groups) {
+    LARGE;
+    if (threadIdx.x) return;
+    __hip_atomic_fetch_add(arrived, 1, __ATOMIC_RELEASE, __HIP_MEMORY_SCOPE_AGENT);
+    unsigned all = 0;
+    for (int look = 0; look < LOOKS && all < groups; look++)
+        all = __hip_atomic_load(arrived, __ATOMIC_ACQUIRE, __HIP_MEMORY_SCOPE_AGENT);
+    seen[blockIdx.x] = all;
+}
+
+// No workgroup waits for another one: those that come late see more.
+KERNEL pass(unsigned *arrived, unsigned *seen, unsigned groups) {
+    LARGE;
+    if (threadIdx.x) return;
+    seen[blockIdx.x] = __hip_atomic_fetch_add(arrived, 1, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT) + 1;
+}
+
+int main(int count, char **arguments) {
+    unsigned *memory;
+    HIP(hipMalloc(&memory, (1 << 16) * sizeof(unsigned)));
+    hipStream_t stream;
+    HIP(hipStreamCreate(&stream));
+    auto kernel = meet;
+    for (int number = 1; number < count; number++) {
+        const char *argument = arguments[number];
+        if (!strcmp(argument, "alone")) kernel = pass;
+        else if (!strcmp(argument, "wait")) kernel = meet;
+        else if (!strncmp(argument, "mask=", 5)) {
+            std::vector<uint32_t> mask(atoi(argument + 5), ~0u);
+            HIP(hipExtStreamCreateWithCUMask(&stream, mask.size(), mask.data()));
+        } else {
+            unsigned groups = atoi(argument), complete = 0;
+            const char *lds = strchr(argument, ':');
+            HIP(hipMemset(memory, 0, (1 << 16) * sizeof(unsigned)));
+            HIP(hipDeviceSynchronize());
+            kernel<<<groups, ITEMS, lds ? atoi(lds + 1) : 0, stream>>>(memory, memory + 64, groups);
+            HIP(hipGetLastError());
+            HIP(hipStreamSynchronize(stream));
+            std::vector<unsigned> seen(groups);
+            HIP(hipMemcpy(seen.data(), memory + 64, groups * sizeof(unsigned), hipMemcpyDeviceToHost));
+            for (unsigned all : seen) complete += all == groups;
+            printf("%s: %u\n", argument, complete);
+        }
+    }
+    return 0;
+}
