@@ -267,6 +267,14 @@ fn of_kernels_as_textbooks_have_them() {
     }
 }
 
+/// Functions that call themselves by pointers: all of their blocks, and the kernel's, are executed.
+#[test]
+fn of_functions_that_call_themselves_by_pointers() {
+    for (name, blocks) in [("recursion", 15), ("recursion_o0", 40)] {
+        compare_variants(&|dir| Run::new(dir, program(name)), (1, blocks));
+    }
+}
+
 /// With RPD_SOAK: what other tests record.
 #[test]
 fn of_the_programs_that_are_recorded_elsewhere() {

@@ -213,6 +213,8 @@ pub(crate) fn program(name: &str) -> PathBuf {
         "primitives" => ("tests/programs/primitives.hip".into(), HIP_14, &["-lrocrand"]),
         "more_primitives" => ("tests/programs/more_primitives.hip".into(), HIP_14, &[]),
         "classics" => ("tests/programs/classics.hip".into(), HIP, &[]),
+        "recursion" => ("tests/programs/recursion.hip".into(), HIP, &[]),
+        "recursion_o0" => ("tests/programs/recursion.hip".into(), HIP_O0, &[]),
         "classics_o0" => ("tests/programs/classics.hip".into(), HIP_O0, &[]),
         "hip_calls" | "hip_rare" | "hip_links" | "hip_late" | "hip_stops" | "hip_taken" | "hip_jumps"
         | "hip_targets" | "hip_copy_kernels" | "hip_handlers" | "hip_forked" => {
