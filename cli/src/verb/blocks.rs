@@ -1,5 +1,7 @@
 //! `rpd blocks`: which basic blocks of kernels were executed, and how often.
 
+mod roofline;
+
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::io::{self, Write};
@@ -13,7 +15,7 @@ use rpd_escape::csv_field;
 use rpd_postprocess::code::{KernelObjects, Lister, NoListing};
 use rpd_postprocess::pattern::pattern;
 use rpd_postprocess::report::blocks::{
-    BlockGroup, BlockRow, KINDS, KernelBlocks, LANES, blocks, list_instructions,
+    BlockGroup, BlockRow, KINDS, KernelBlocks, LANES, Peaks, add_rooflines, blocks, list_instructions,
 };
 use rpd_postprocess::text::{counted, escape};
 use rpd_postprocess::trace;
@@ -58,6 +60,17 @@ bytes that its instructions read and write in memory, before any cache; and flop
 intensity of a roofline. Without --auto=lanes all lanes are taken to be active. With --auto=time they
 also say which part of the ticks is from blocks that wait for something.
 
+With --roofline a line for each kernel, the one that took the most time first:
+  time       of a dispatch on average
+  of         whose times: of uncounted dispatches of the same kernel, GPU and grid where there are
+             some (rpd probe -d 1/10), otherwise of the counted ones themselves, which are slower
+  flop/byte  arithmetic intensity
+  GFLOP/s    1e9 floating-point operations per second, of all precisions together
+  GB/s       1e9 bytes per second that instructions ask for, before any cache: more than memory
+             delivers where caches answer
+  % roof     of what --peak-gflops and --peak-gbs allow at this intensity
+  bound      which of the two is nearer: memory or arithmetic
+
 {REGION_HELP}
 
 Dispatches of a kernel that follow each other may have been counted together. In a part of the trace their counts are with
@@ -68,6 +81,7 @@ Example:
   rpd blocks probed.rpd gemm
   rpd blocks --disasm -n 3 probed.rpd gemm
   rpd blocks --line --json probed.rpd
+  rpd blocks --roofline --peak-gflops 13400 --peak-gbs 1024 probed.rpd
   rpd blocks probed.rpd --gpu 0 --in 'step 3'"))]
 pub(crate) struct Blocks {
     /// The trace
@@ -81,6 +95,15 @@ pub(crate) struct Blocks {
     /// Add the blocks of a function together
     #[arg(long)]
     function: bool,
+    /// Show how fast each kernel computes and moves data, in place of its blocks
+    #[arg(long, conflicts_with_all = ["line", "function", "disasm", "csv"])]
+    roofline: bool,
+    /// The most floating-point operations per second that the GPU can do, in 1e9: those of the precision of the kernels
+    #[arg(long, value_name = "N", requires = "roofline", value_parser = roofline::peak)]
+    peak_gflops: Option<f64>,
+    /// The most bytes per second that its memory moves, in 1e9
+    #[arg(long, value_name = "N", requires = "roofline", value_parser = roofline::peak)]
+    peak_gbs: Option<f64>,
     /// Show the instructions of each block too; needs an LLVM
     #[arg(long, conflicts_with_all = ["line", "function", "csv"])]
     disasm: bool,
@@ -131,6 +154,12 @@ impl Blocks {
         if kernels.is_empty() && self.matching.is_some() && !read(None).with_context(cannot)?.is_empty() {
             bail!("{name} has basic blocks of no kernel whose name matches");
         }
+        let peaks = Peaks { gflops: self.peak_gflops, gbytes: self.peak_gbs };
+        if self.roofline {
+            notes.show("adding up the times of dispatches");
+            add_rooflines((&trace, &selected), &mut kernels, &peaks)
+                .with_context(|| format!("cannot read the times of dispatches in {name}"))?;
+        }
         let of_part = if selected.is_everything() { "" } else { " in that part of it" };
         let mut status = ExitCode::SUCCESS;
         if self.disasm {
@@ -161,6 +190,9 @@ impl Blocks {
             note(format_args!(
                 "{name} has no counts of basic blocks{of_part}; rpd probe --auto records them"
             ));
+        } else if self.roofline {
+            output::write(|out| roofline::write(out, &kernels, &peaks, self.n))?;
+            roofline::say_what_is_missing(&kernels);
         } else {
             output::write(|out| {
                 for (place, kernel) in kernels.iter().enumerate() {

@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path;
 
+use rpd_codeobject::counting::{Options, rewrite};
 use serde_json::Value;
 
 use crate::harness::{Dir, Ran, golden};
@@ -270,4 +271,122 @@ fn code_objects_that_are_not_there() {
     assert!(!has_taken(of(&["--disasm"])));
     dir.open(&trace).execute_batch("UPDATE ext_codeobject SET sha256 = x'00ff', size = 'much';").unwrap();
     of(&[]).expect(0).says(&["its sha256 is none"]);
+}
+
+/// A trace of `doubles` of the same code object: counted in two grids, each of which has uncounted dispatches too, one of them on another GPU.
+fn of_doubles(dir: &Dir) -> String {
+    let object = Path::new(env!("CARGO_MANIFEST_DIR")).join("../codeobject/tests/data/counting-gfx906-o2.co");
+    let bytes = fs::read(&object).unwrap();
+    let made = rewrite(&bytes, &Options::default(), &|name| name == "doubles").unwrap();
+    let mut sql = rpd_sql::ext::RECORDERS.concat();
+    sql += include_str!("../../../sql/ext/codeobject.sql");
+    sql += &format!(
+        "INSERT INTO rocpd_string VALUES (1, ''), (2, 'doubles'), (3, 'KernelExecution'), (4, 'other');
+         INSERT INTO ext_codeobject VALUES (1, '{COUNTED_OBJECT}', 'memory://1', 'gfx906', 16400);
+         INSERT INTO ext_codeobject_kernel VALUES (7, 1);"
+    );
+    // GPU, workgroups, ns, and whether its blocks were counted.
+    let ops = [
+        (0, 2, 900, true),
+        (0, 2, 300, false),
+        (0, 2, 500, false),
+        (0, 4, 2000, true),
+        (0, 4, 700, false),
+        (1, 4, 9000, false),
+    ];
+    for (number, (gpu, workgroups, time, counts)) in ops.into_iter().enumerate() {
+        let (id, start) = (number + 1, number * 100_000);
+        sql += &format!(
+            "INSERT INTO rocpd_op VALUES ({id}, {gpu}, 1, {id}, '', {start}, {}, 2, 3);
+             INSERT INTO ext_dispatch VALUES ({id}, 2, {workgroups}, 1, 1, 256, 1, 1, 0, 0, '', 0);",
+            start + time
+        );
+        if counts {
+            sql += &format!(
+                "INSERT INTO ext_instrumentation VALUES ({id}, {id}, 2, 0, 1, {id}, 'blocks', 0, 0, 0, 0, '');"
+            );
+        }
+    }
+    for (number, block) in made.blocks.iter().enumerate() {
+        sql += &format!(
+            "INSERT INTO ext_block VALUES ({number}, 7, {number}, 'doubles', {}, {}, '', 0, {}, {}, 0, 0, 0, 0, 0, 0, 0);
+             INSERT INTO ext_blockcount VALUES ({number}, 4, {number}, 2, {}, {}, NULL);",
+            block.start,
+            block.end - block.start,
+            block.instructions,
+            block.instructions,
+            24 * (number + 1),
+            1500 * (number + 1)
+        );
+    }
+    fs::create_dir_all(dir.path("doubles.rpd.code")).unwrap();
+    dir.write(&format!("doubles.rpd.code/{COUNTED_OBJECT}.hsaco"), bytes);
+    dir.trace("doubles.rpd", &sql)
+}
+
+/// The roofline against SQL that says how long the counted dispatches take.
+#[test]
+fn rooflines() {
+    let dir = Dir::new();
+    let trace = of_doubles(&dir);
+    let peaks = ["--peak-gflops", "500", "--peak-gbs", "80"];
+    let kernel = |options: &[&str]| json(&dir, &[&["--roofline", &trace], options].concat()).remove(0);
+    let sql = |query: &str| -> f64 { dir.open(&trace).query_row(query, [], |row| row.get(0)).unwrap() };
+    let check = |kernel: &Value, time: f64, whose: &str| {
+        let roofline = &kernel["roofline"];
+        let number = |value: &Value| value.as_f64().unwrap();
+        let (flops, bytes) = (number(&kernel["flops"]), number(&kernel["memory_bytes"]));
+        assert!(flops > 0.0 && bytes > 0.0);
+        assert_eq!((number(&roofline["time_ns"]), roofline["time_of"].as_str()), (time, Some(whose)));
+        assert_eq!(number(&roofline["gflops_per_s"]), flops / time);
+        assert_eq!(number(&roofline["gbytes_per_s"]), bytes / time);
+        let roof = f64::min(500.0, 80.0 * flops / bytes);
+        assert!((number(&roofline["roof_percent"]) - 100.0 * flops / time / roof).abs() < 1e-9, "{roofline}");
+        assert_eq!(roofline["bound"], if flops / bytes <= 500.0 / 80.0 { "memory" } else { "arithmetic" });
+    };
+    let uncounted = "SELECT sum(instrumented * plainNs) FROM instrumentationCost";
+    assert_eq!(sql(uncounted), 400.0 + 700.0);
+    check(&kernel(&peaks), sql(uncounted), "uncounted");
+    golden(
+        "blocks-roofline.txt",
+        &dir.run(&[&["blocks", "--roofline", &trace], &peaks[..]].concat()).expect(0).stdout,
+    );
+    let plain = kernel(&[]);
+    assert_eq!(
+        (&plain["roofline"]["roof_percent"], &plain["roofline"]["bound"]),
+        (&Value::Null, &Value::Null)
+    );
+    // In a part of the trace only what is there counts: one grid, whose other dispatches are in it.
+    let part = json(&dir, &["--roofline", &trace, "--end", "299999"]);
+    assert_eq!(part, [] as [Value; 0], "the counts are with the last dispatch");
+    let part = kernel(&[&peaks[..], &["--start", "300000"]].concat());
+    check(&part, 700.0, "uncounted");
+    // A dispatch that ran another instrumented kernel is none of the program's.
+    dir.open(&trace)
+        .execute_batch("INSERT INTO ext_instrumentation VALUES (9, 3, 2, 0, 1, 3, 'Heatmap', 0, 0, 0, 0, '')")
+        .unwrap();
+    check(&kernel(&peaks), 300.0 + 700.0, "uncounted");
+    // A grid without others: the times of the counted ones.
+    dir.open(&trace).execute_batch("UPDATE ext_dispatch SET gridX = 5 WHERE op_id = 5").unwrap();
+    check(&kernel(&peaks), sql("SELECT sum(end - start) FROM rocpd_op WHERE id IN (1, 4)"), "counted");
+    dir.run(&["blocks", "--roofline", &trace])
+        .expect(0)
+        .says(&["1 kernel has only the times of counted dispatches"]);
+    // No code object.
+    fs::remove_dir_all(dir.path("doubles.rpd.code")).unwrap();
+    let ran = dir.run(&["blocks", "--roofline", &trace]);
+    assert!(ran.expect(0).stderr.contains("1 kernel is left out"), "{ran}");
+}
+
+#[test]
+fn peaks_that_are_none() {
+    let dir = Dir::new();
+    let trace = counted(&dir);
+    for wrong in ["0", "-1", "much", "inf", "nan"] {
+        let peak = format!("--peak-gbs={wrong}");
+        dir.run(&["blocks", "--roofline", &peak, &trace]).expect(2).says(&["it is a number above 0"]);
+    }
+    let alone = dir.run(&["blocks", "--peak-gbs", "80", &trace]);
+    assert!(alone.expect(2).stderr.contains("--roofline"), "{alone}");
+    dir.run(&["blocks", "--roofline", "--line", &trace]).expect(2);
 }

@@ -3,9 +3,11 @@
 //!
 //! - `code`: what a code object says of blocks
 //! - `flow`: how often branches were taken and loops turned
+//! - `roofline`: how fast kernels compute and move data
 
 mod code;
 mod flow;
+mod roofline;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -21,6 +23,7 @@ use serde::Serialize;
 
 use self::code::{BlockCode, FunctionCode, functions_with};
 use self::flow::{EdgeCounts, Node, edge_counts};
+pub use self::roofline::{Peaks, Roofline, add_rooflines};
 use crate::code::{FoundObject, KernelObjects, ListedInstruction, Lister};
 use crate::region::Selected;
 use crate::text;
@@ -66,6 +69,9 @@ pub struct KernelBlocks {
     pub memory_bytes: Option<u64>,
     /// The first for each of the second.
     pub flops_per_byte: Option<f64>,
+    /// How fast that is, where [`add_rooflines`] has said so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub roofline: Option<Roofline>,
     /// No lanes were counted: both are those of wavefronts whose 64 lanes are all active.
     pub lanes_assumed: bool,
     /// Ticks in blocks that wait for something, by what it is; a block may wait for several. Empty where no ticks were counted.
@@ -253,6 +259,7 @@ pub fn blocks(
             flops_per_byte: flops
                 .zip(memory_bytes.filter(|bytes| *bytes > 0))
                 .map(|(flops, bytes)| flops as f64 / bytes as f64),
+            roofline: None,
             lanes_assumed,
             waits,
             kernel,

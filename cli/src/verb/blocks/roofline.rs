@@ -1,0 +1,93 @@
+//! `rpd blocks --roofline`: a line for each kernel, with how fast it computes and moves data.
+
+use std::io::{self, Write};
+
+use rpd_postprocess::report::blocks::{KernelBlocks, Peaks};
+use rpd_postprocess::text::{counted, escape};
+
+use crate::output;
+use crate::output::note::note;
+use crate::output::quantity;
+use crate::output::table::{Align, Table};
+
+/// A peak that the user knows: a number of 1e9 a second.
+pub(super) fn peak(text: &str) -> Result<f64, String> {
+    let number = text.parse().ok().filter(|number: &f64| number.is_finite() && *number > 0.0);
+    number.ok_or_else(|| "it is a number above 0, such as 1638.4, of 1e9 per second".into())
+}
+
+/// Writes the table, the kernel that took the most time first; at most `most` kernels, all for 0.
+pub(super) fn write(
+    out: &mut impl Write,
+    kernels: &[KernelBlocks],
+    peaks: &Peaks,
+    most: usize,
+) -> io::Result<()> {
+    use Align::{Left, Right};
+    let (has_roof, has_bound) =
+        (peaks.gflops.or(peaks.gbytes).is_some(), peaks.gflops.and(peaks.gbytes).is_some());
+    let columns = [
+        ("dispatches", Right, true),
+        ("time", Right, true),
+        ("of", Left, true),
+        ("flop/byte", Right, true),
+        ("GFLOP/s", Right, true),
+        ("GB/s", Right, true),
+        ("% roof", Right, has_roof),
+        ("bound", Left, has_bound),
+        ("kernel", Left, true),
+    ];
+    let columns: Vec<(&'static str, Align)> =
+        columns.iter().filter(|(_, _, there)| *there).map(|(title, align, _)| (*title, *align)).collect();
+    let mut placed: Vec<&KernelBlocks> = kernels.iter().filter(|kernel| kernel.roofline.is_some()).collect();
+    let time = |kernel: &KernelBlocks| kernel.roofline.as_ref().map_or(0.0, |roofline| roofline.time_ns);
+    placed.sort_by(|one, other| time(other).total_cmp(&time(one)));
+    let mut table = Table::new(&columns).sparing(&["dispatches", "of"]);
+    let shown = super::shown_of(placed.len(), most);
+    for kernel in &placed[..shown] {
+        let Some(roofline) = &kernel.roofline else { continue };
+        let mut cells = vec![
+            kernel.dispatches.to_string(),
+            quantity::duration(roofline.time_ns / kernel.dispatches.max(1) as f64),
+            roofline.time_of.to_string(),
+            kernel.flops_per_byte.map(|ratio| format!("{ratio:.2}")).unwrap_or_default(),
+            format!("{:.2}", roofline.gflops_per_s),
+            format!("{:.2}", roofline.gbytes_per_s),
+        ];
+        if has_roof {
+            cells.push(roofline.roof_percent.map(|percent| format!("{percent:.1}")).unwrap_or_default());
+        }
+        if has_bound {
+            cells.push(roofline.bound.unwrap_or_default().to_string());
+        }
+        cells.push(escape(&kernel.kernel).into_owned());
+        table.row(cells);
+    }
+    if !table.is_empty() {
+        table.write(out, 0, output::line_width())?;
+    }
+    if placed.len() > shown {
+        let hidden = (placed.len() - shown) as u64;
+        writeln!(out, "{}: -n 0 shows all", counted(hidden, "more kernel", "more kernels"))?;
+    }
+    Ok(())
+}
+
+/// Says which kernels are left out, and whose times are too long.
+pub(super) fn say_what_is_missing(kernels: &[KernelBlocks]) {
+    let left_out = kernels.iter().filter(|kernel| kernel.roofline.is_none()).count() as u64;
+    if left_out > 0 {
+        note(format_args!(
+            "{} left out: the code object or the times of dispatches are not known",
+            counted(left_out, "kernel is", "kernels are")
+        ));
+    }
+    let own = kernels.iter().filter_map(|kernel| kernel.roofline.as_ref());
+    let own = own.filter(|roofline| roofline.time_of == "counted").count() as u64;
+    if own > 0 {
+        note(format_args!(
+            "{} only the times of counted dispatches, which are slower: rpd probe -d 1/10 leaves others uncounted",
+            counted(own, "kernel has", "kernels have")
+        ));
+    }
+}
