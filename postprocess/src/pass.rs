@@ -9,6 +9,7 @@
 //! | `report.rs` | what a pass made, and what it met on the way |
 //! | `object.rs` | tables and views: making and removing those of a pass |
 //! | `sorted.rs` | sorting more records than fit into memory |
+//! | `parts.rs` | adding up by key, of more keys than fit into memory |
 //! | `batch.rs` | rows to insert, many per statement |
 //! | `texts.rs` | texts: finding, adding, removing what is not in use |
 //!
@@ -20,6 +21,7 @@ pub(crate) mod change;
 pub(crate) mod definition;
 pub(crate) mod mark;
 pub(crate) mod object;
+pub(crate) mod parts;
 pub(crate) mod report;
 pub(crate) mod sorted;
 pub(crate) mod texts;

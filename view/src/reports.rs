@@ -113,8 +113,8 @@ pub fn report(
         }
         Report::Markers => {
             let found = Markers::of((trace, version), &selected, false)?;
-            let all = found.nodes.len();
-            let nodes: Vec<MarkerNode> = found.nodes.take(MOST_NODES).collect();
+            let all = found.nodes.count;
+            let nodes = found.nodes.take(MOST_NODES).collect::<Result<Vec<MarkerNode>>>()?;
             made(json!({ "nodes": nodes, "all": all }), "markers")
         }
         Report::Sessions => {

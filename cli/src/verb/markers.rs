@@ -92,7 +92,7 @@ impl Markers {
         notes.show("adding up markers");
         let found = markers::Markers::of((&trace, version), &selected, self.exact)
             .with_context(|| format!("cannot read the markers of {name}"))?;
-        drop((trace, notes));
+        drop(notes);
         note_left_out(&self.file, found.left_out);
         if found.impossible > 0 {
             note(format_args!(
@@ -114,17 +114,17 @@ impl Markers {
         }
         let is_table = !self.json && !self.csv;
         let most = self.rows.map_or(if is_table { SCREENFUL } else { usize::MAX }, NonZeroUsize::get);
-        let all = found.nodes.len();
+        let all = found.nodes.count;
         let depth = self.depth.map_or(usize::MAX, NonZeroUsize::get);
-        let nodes = found.nodes.filter(|node| node.depth < depth);
+        let nodes = found.nodes.filter(|node| node.as_ref().map_or(true, |node| node.depth < depth));
         if !is_table && self.rows.is_none() {
             write_rows(nodes, self.json)?;
         } else if !is_table {
-            write_rows(largest(nodes, most).into_iter(), self.json)?;
+            write_rows(largest(nodes, most)?.into_iter().map(Ok), self.json)?;
         } else if found.threads == 0 {
             note(format_args!("{name} holds no such markers; rpd top shows what ran"));
         } else {
-            let shown = largest(nodes, most);
+            let shown = largest(nodes, most)?;
             write_table(&shown)?;
             if shown.len() < all {
                 let hidden = counted((all - shown.len()) as u64, "row", "rows");
@@ -136,11 +136,11 @@ impl Markers {
 }
 
 /// The nodes with the most time, in their order. What is around one has no less, so it is among them.
-fn largest(nodes: impl Iterator<Item = MarkerNode>, most: usize) -> Vec<MarkerNode> {
+fn largest(nodes: impl Iterator<Item = Result<MarkerNode>>, most: usize) -> Result<Vec<MarkerNode>> {
     let time = |node: &MarkerNode| (Reverse(u128::from(node.cpu_ns) + u128::from(node.gpu_ns)), node.node);
     let mut found: Vec<MarkerNode> = Vec::new();
     for node in nodes {
-        found.push(node);
+        found.push(node?);
         // Not for each node, and never more than twice those that are asked for.
         if found.len() / 2 >= most {
             found.select_nth_unstable_by_key(most, time);
@@ -150,7 +150,7 @@ fn largest(nodes: impl Iterator<Item = MarkerNode>, most: usize) -> Vec<MarkerNo
     found.sort_by_key(time);
     found.truncate(most);
     found.sort_by_key(|node| node.node);
-    found
+    Ok(found)
 }
 
 fn write_table(nodes: &[MarkerNode]) -> Result<()> {
@@ -207,10 +207,10 @@ const HEADER: [&str; 12] = [
     "gpu_percent",
 ];
 
-fn write_rows(nodes: impl Iterator<Item = MarkerNode>, as_json: bool) -> Result<()> {
+fn write_rows(nodes: impl Iterator<Item = Result<MarkerNode>>, as_json: bool) -> Result<()> {
     match as_json {
-        true => output::write_json_rows(nodes.map(Ok)),
-        false => output::write_csv_rows(&HEADER, nodes.map(|node| Ok(record(&node)))),
+        true => output::write_json_rows(nodes),
+        false => output::write_csv_rows(&HEADER, nodes.map(|node| Ok(record(&node?)))),
     }
 }
 

@@ -9,12 +9,11 @@ use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
 use rpd_escape::csv_field;
 use rpd_postprocess::region::Region;
-use rpd_postprocess::report::markers::{MarkerGpuTime, Markers};
+use rpd_postprocess::report::markers::MarkerGpuTime;
 use rpd_postprocess::report::ranking::{Counted, NameGroup, RankBy, Ranking};
 use rpd_postprocess::report::utilisation::{GpuUtilisation, Utilisation};
 use rpd_postprocess::text::counted;
 use rpd_postprocess::trace;
-use serde::Serialize;
 
 use crate::args::region::{REGION_HELP, RegionArgs};
 use crate::args::value;
@@ -135,16 +134,6 @@ impl From<What> for RankBy {
     }
 }
 
-/// A row.
-#[derive(Serialize)]
-struct TopRow {
-    #[serde(flatten)]
-    group: NameGroup,
-    /// Of markers.
-    #[serde(flatten)]
-    gpu: Option<MarkerGpuTime>,
-}
-
 /// Rows of a table for people when nothing else is asked for.
 const SCREENFUL: usize = 20;
 
@@ -159,7 +148,11 @@ impl Top {
         let (trace, version) = trace::open(&self.file, &*notes)?;
         let (one, many) = by.noun();
         let selected = Region::from(self.region.clone()).select(&trace, version)?;
-        let counted_too = Counted { instrumented: self.instrumented, percentiles: self.percentiles };
+        let counted_too = Counted {
+            instrumented: self.instrumented,
+            percentiles: self.percentiles,
+            gpu_times: by == RankBy::Marker,
+        };
         notes.show("adding up durations");
         let mut ranking = Ranking::of((&trace, version), by, &selected, counted_too)
             .with_context(|| format!("cannot read the {many} of {name}"))?;
@@ -172,19 +165,6 @@ impl Top {
                     .gpus
             }
             false => Vec::new(),
-        };
-        let gpu_times = match by {
-            RankBy::Marker => {
-                notes.show("adding up what markers launched");
-                let markers = Markers::of((&trace, version), &selected, true);
-                Some(markers.with_context(|| format!("cannot read the markers of {name}"))?.gpu_times())
-            }
-            _ => None,
-        };
-        let with_gpu_time = |group: Result<NameGroup>| {
-            let group = group?;
-            let gpu = gpu_times.as_ref().map(|times| times.get(&*group.name).copied().unwrap_or_default());
-            Ok(TopRow { group, gpu })
         };
         drop(notes);
         if ranking.impossible > 0 {
@@ -213,18 +193,18 @@ impl Top {
         }
         let most = self.rows.map_or(if is_table { SCREENFUL } else { usize::MAX }, NonZeroUsize::get);
         if self.json {
-            output::write_json_rows(ranking.by_ref().take(most).map(with_gpu_time))?;
+            output::write_json_rows(ranking.by_ref().take(most))?;
         } else if self.csv {
-            write_csv((by, self.percentiles), ranking.by_ref().take(most).map(with_gpu_time))?;
+            write_csv((by, self.percentiles), ranking.by_ref().take(most))?;
         } else if ranking.count == 0 {
             if ranking.instrumented == 0 {
                 note(self.region.nothing(&self.file, (&trace, version), many)?);
             }
         } else {
-            let groups = ranking.by_ref().take(most).map(with_gpu_time).collect::<Result<Vec<TopRow>>>()?;
+            let groups = ranking.by_ref().take(most).collect::<Result<Vec<NameGroup>>>()?;
             let room = if self.wide { None } else { output::line_width() };
             write_table((by, self.percentiles), &groups, &gpus, room)?;
-            let replaced: u64 = groups.iter().map(|row| row.group.replaced).sum();
+            let replaced: u64 = groups.iter().map(|row| row.replaced).sum();
             if replaced > 0 {
                 note(format_args!(
                     "{} another kernel in the place of the program's own: rpd replacements {name}",
@@ -233,7 +213,7 @@ impl Top {
             }
             let rest = ranking.count - groups.len() as u64;
             if rest > 0 {
-                let shown: f64 = groups.iter().map(|row| row.group.percent).sum();
+                let shown: f64 = groups.iter().map(|row| row.percent).sum();
                 let percent = if shown > 0.0 { (100.0 - shown).max(0.0) } else { 0.0 };
                 note(format_args!(
                     "{} with {percent:.1} % of the time not shown; -n N shows more",
@@ -247,7 +227,7 @@ impl Top {
 
 fn write_table(
     (by, percentiles): (RankBy, bool),
-    groups: &[TopRow],
+    groups: &[NameGroup],
     gpus: &[GpuUtilisation],
     room: Option<usize>,
 ) -> Result<()> {
@@ -268,7 +248,7 @@ fn write_table(
         ("%", Right),
         ("name", Left),
     ];
-    let any_replaced = groups.iter().any(|row| row.group.replaced > 0);
+    let any_replaced = groups.iter().any(|row| row.replaced > 0);
     columns.retain(|(title, _)| match *title {
         "self" => by.nests(),
         "gpu" | "own" => by == RankBy::Marker,
@@ -277,11 +257,11 @@ fn write_table(
         _ => true,
     });
     let mut table = Table::new(&columns).sparing(&["min", "max", "average", "own", "p90", "p50"]);
-    for TopRow { group, gpu } in groups {
+    for group in groups {
         let mut cells = vec![group.calls.to_string(), duration(group.total_ns as f64)];
         cells.extend(group.self_ns.map(|ns| duration(ns as f64)));
-        if let Some(MarkerGpuTime { gpu_ns, gpu_own_ns }) = gpu {
-            cells.extend([gpu_ns, gpu_own_ns].map(|ns| duration(*ns as f64)));
+        if let Some(MarkerGpuTime { gpu_ns, gpu_own_ns }) = group.gpu {
+            cells.extend([gpu_ns, gpu_own_ns].map(|ns| duration(ns as f64)));
         }
         cells.extend([
             duration(group.average_ns),
@@ -337,7 +317,7 @@ fn busy_table(gpus: &[GpuUtilisation]) -> Table {
     table
 }
 
-fn write_csv((by, percentiles): (RankBy, bool), rows: impl Iterator<Item = Result<TopRow>>) -> Result<()> {
+fn write_csv((by, percentiles): (RankBy, bool), rows: impl Iterator<Item = Result<NameGroup>>) -> Result<()> {
     let mut header = vec![
         "name",
         "calls",
@@ -362,12 +342,12 @@ fn write_csv((by, percentiles): (RankBy, bool), rows: impl Iterator<Item = Resul
     output::write_csv_rows(&header, rows.map(|row| Ok(record(&row?))))
 }
 
-fn record(TopRow { group, gpu }: &TopRow) -> Vec<String> {
+fn record(group: &NameGroup) -> Vec<String> {
     let mut record =
         vec![csv_field(&group.name).into_owned(), group.calls.to_string(), group.total_ns.to_string()];
     record.extend(group.self_ns.map(|ns| ns.to_string()));
-    if let Some(MarkerGpuTime { gpu_ns, gpu_own_ns }) = gpu {
-        record.extend([gpu_ns, gpu_own_ns].map(ToString::to_string));
+    if let Some(MarkerGpuTime { gpu_ns, gpu_own_ns }) = group.gpu {
+        record.extend([gpu_ns, gpu_own_ns].map(|ns| ns.to_string()));
     }
     record.extend([format!("{:.3}", group.average_ns), group.min_ns.to_string(), group.max_ns.to_string()]);
     if let Some(found) = group.percentiles {

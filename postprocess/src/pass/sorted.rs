@@ -152,6 +152,26 @@ impl<T: Pod + Ord> Sorted<T> {
         }
         Ok(Some(record))
     }
+
+    /// Takes `next` and, of the records behind it, those that belong to it, `most` in all; `next` is the first one behind them then.
+    ///
+    /// # Errors
+    /// As [`Sorted::next`].
+    pub(crate) fn group(
+        &mut self,
+        next: &mut Option<T>,
+        most: usize,
+        belongs: impl Fn(&T) -> bool,
+    ) -> Result<Vec<T>> {
+        let mut group = Vec::new();
+        while let Some(record) = next.filter(|record| group.is_empty() || belongs(record))
+            && group.len() < most
+        {
+            group.push(record);
+            *next = self.next()?;
+        }
+        Ok(group)
+    }
 }
 
 impl<T: Pod + NoUninit> RunReader<T> {

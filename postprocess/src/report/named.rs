@@ -1,7 +1,10 @@
 //! The names of rows: the first of two texts that is not empty.
 
+use std::hash::{BuildHasher, RandomState};
+
 use rusqlite::Connection;
 
+use crate::pass::parts::Key;
 use crate::trace::Strings;
 
 /// Ids of the two texts, in the tables of [`NameTexts::of`].
@@ -9,6 +12,11 @@ pub(super) type NameIds = (i64, i64);
 
 /// The name of rows whose names are not in the file.
 pub(super) const NAMELESS: &str = "(no name in the file)";
+
+/// What stands for a name where names are compared.
+pub(super) fn key(hasher: &RandomState, name: &str) -> Key {
+    [0, 1].map(|half| hasher.hash_one((half, name)))
+}
 
 /// The texts that name rows.
 pub(super) struct NameTexts<'trace> {

@@ -9,6 +9,7 @@ mod place;
 mod sums;
 
 use std::collections::BTreeMap;
+use std::hash::RandomState;
 use std::vec;
 
 use anyhow::Result;
@@ -19,12 +20,13 @@ use rusqlite::types::ValueRef;
 use serde::Serialize;
 
 use self::nested::{NestedCall, NestedCalls};
-use self::sums::{NameKeys, NameSums, Sums};
+use self::sums::{Added, NameKeys, Sums};
 use crate::check::outlier::Outliers;
 use crate::check::rule::are_sound;
 use crate::pass::sorted::{Sorted, Sorter};
 use crate::region::Selected;
 use crate::report::gpu_time::{LeftOut, barriers};
+use crate::report::markers::{GpuTimes, MarkerGpuTime};
 use crate::report::named::{NAMELESS, NameTexts};
 use crate::trace::ids::Ids;
 use crate::trace::instrumented::{instrumented, is_instrumented};
@@ -145,6 +147,9 @@ pub struct NameGroup {
     pub replaced: u64,
     /// Share of the total time of all rows, in percent; of calls and markers the share of `self_ns`.
     pub percent: f64,
+    /// Of markers, where it was asked for.
+    #[serde(flatten)]
+    pub gpu: Option<MarkerGpuTime>,
 }
 
 /// Durations that so many percent of a group do not exceed: each is one of them, the shortest that does it.
@@ -165,6 +170,8 @@ pub struct Counted {
     pub instrumented: bool,
     /// Percentiles too: all durations are sorted for them.
     pub percentiles: bool,
+    /// Of markers the time of what was launched in them too: all operations are sorted for it.
+    pub gpu_times: bool,
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref)] // serde's way
@@ -175,13 +182,14 @@ fn is_zero(number: &u64) -> bool {
 /// All groups, those with the longest total (of what nests: self) time first, and what could not be counted. Groups of the same time are
 /// in the order of their names, unless there are very many.
 pub struct Ranking<'trace> {
-    groups: Sorted<NameSums>,
+    groups: Sorted<Added>,
     /// The first group that is not in `ready`.
-    next: Option<NameSums>,
+    next: Option<Added>,
     /// Groups of the same time, in their order.
     ready: vec::IntoIter<NameGroup>,
     names: Names<'trace>,
     nests: bool,
+    has_gpu_times: bool,
     replaced: BTreeMap<String, u64>,
     /// Of all groups.
     self_ns: f64,
@@ -235,6 +243,10 @@ impl<'trace> Ranking<'trace> {
             true => count_instrumented(trace, selected)?,
             false => 0,
         };
+        let hasher = RandomState::new();
+        let has_gpu_times = counted.gpu_times && by == RankBy::Marker;
+        let gpu_times =
+            has_gpu_times.then(|| GpuTimes::of((trace, version), selected, &hasher)).transpose()?;
         let mut sums = Sums::new(counted.percentiles);
         let (names, scanned) = if by.is_place() {
             let left = if is_left_out { instrumented(trace)? } else { Ids::default() };
@@ -244,7 +256,7 @@ impl<'trace> Ranking<'trace> {
             let LeftOut { impossible, barriers } = left_out;
             (Names::Labels(labels), Scanned { impossible, nameless: 0, barriers })
         } else {
-            let scanned = scan((trace, version), by, (selected, is_left_out), &mut sums)?;
+            let scanned = scan((trace, version), by, (selected, is_left_out), hasher, &mut sums)?;
             (Names::Texts(NameTexts::of(trace, by.texts(version))?), scanned)
         };
         let Scanned { impossible, nameless, barriers } = scanned;
@@ -254,7 +266,7 @@ impl<'trace> Ranking<'trace> {
         };
         let (mut count, mut self_ns) = (0, 0);
         let mut groups = Sorter::new();
-        sums.each(|added| {
+        sums.each(gpu_times, |added| {
             count += 1;
             self_ns += u128::from(added.self_ns());
             groups.push(added)
@@ -267,6 +279,7 @@ impl<'trace> Ranking<'trace> {
             ready: Vec::new().into_iter(),
             names,
             nests: by.nests(),
+            has_gpu_times,
             replaced,
             self_ns: self_ns as f64,
             count,
@@ -279,22 +292,19 @@ impl<'trace> Ranking<'trace> {
 
     /// Puts the groups of the next time in their order.
     fn prepare(&mut self) -> Result<()> {
+        let Some(first) = self.next else { return Ok(()) };
+        let is_alike = |next: &Added| next.self_ns() == first.self_ns();
         let mut alike = Vec::new();
-        while let Some(added) = self.next {
+        for added in self.groups.group(&mut self.next, ALIKE, is_alike)? {
             let name = self.names.get(added.name())?;
             alike.push(self.group(name, &added));
-            self.next = self.groups.next()?;
-            let is_alike = |next: &NameSums| next.self_ns() == added.self_ns();
-            if alike.len() == ALIKE || !self.next.as_ref().is_some_and(is_alike) {
-                break;
-            }
         }
         alike.sort_by(|a, b| a.name.cmp(&b.name));
         self.ready = alike.into_iter();
         Ok(())
     }
 
-    fn group(&self, name: String, added: &NameSums) -> NameGroup {
+    fn group(&self, name: String, added: &Added) -> NameGroup {
         let sums = added.sums();
         NameGroup {
             replaced: self.replaced.get(&name).copied().unwrap_or(0),
@@ -307,6 +317,7 @@ impl<'trace> Ranking<'trace> {
             max_ns: sums.max_ns,
             percentiles: added.percentiles(),
             percent: if self.self_ns > 0.0 { 100.0 * sums.self_ns as f64 / self.self_ns } else { 0.0 },
+            gpu: self.has_gpu_times.then(|| added.gpu()),
         }
     }
 }
@@ -353,9 +364,6 @@ struct RunningSums {
 }
 
 impl RunningSums {
-    const NONE: RunningSums =
-        RunningSums { calls: 0, all_ns: 0, total_ns: 0, self_ns: 0, min_ns: u64::MAX, max_ns: 0 };
-
     /// One row that contains none and is inside none.
     fn of(ns: u64) -> RunningSums {
         RunningSums { calls: 1, all_ns: ns, total_ns: ns, self_ns: ns, min_ns: ns, max_ns: ns }
@@ -384,10 +392,11 @@ fn scan(
     (trace, version): (&Connection, Version),
     by: RankBy,
     (selected, is_left_out): (&Selected, bool),
+    hasher: RandomState,
     sums: &mut Sums,
 ) -> Result<Scanned> {
     let mut scanned = Scanned::default();
-    let mut keys = NameKeys::of(NameTexts::of(trace, by.texts(version))?);
+    let mut keys = NameKeys::of(NameTexts::of(trace, by.texts(version))?, hasher);
     let counts = match is_left_out {
         true => format!("NOT {}", is_instrumented(trace, "id")?),
         false => "1".to_string(),
@@ -477,6 +486,7 @@ mod tests {
             percentiles: None,
             replaced: 0,
             percent: 50.0,
+            gpu: None,
         };
         let groups: Vec<NameGroup> = ranking.map(Result::unwrap).collect();
         assert_eq!(groups[1], gemm);

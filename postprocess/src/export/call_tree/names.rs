@@ -56,7 +56,11 @@ impl<'trace> FrameNames<'trace> {
     ///
     /// # Errors
     /// When it has no texts.
-    pub(super) fn of(trace: &'trace Connection, version: Version, exact: bool) -> Result<FrameNames<'trace>> {
+    pub(in crate::export) fn of(
+        trace: &'trace Connection,
+        version: Version,
+        exact: bool,
+    ) -> Result<FrameNames<'trace>> {
         let texts = if version == Version::V3 { "rocpd_ustring" } else { "rocpd_string" };
         Ok(FrameNames {
             names: Strings::of(trace)?,

@@ -11,11 +11,11 @@ use serde_json::{Value, json};
 use super::super::Exported;
 use super::super::call_tree::{self, TreeOptions, Width};
 use super::super::timeline::begin_reading;
-use super::operators::Operators;
+use super::operators::{OperatorKernel, Operators};
 use crate::notes::{Notes, look};
 use crate::region::{Region, Selected};
 use crate::report::copies::Copies;
-use crate::report::markers::{MarkerNode, Markers};
+use crate::report::markers::Markers;
 use crate::report::overlap::{COMMUNICATION, Overlap};
 use crate::report::ranking::{Counted, NameGroup, RankBy, Ranking};
 use crate::report::utilisation::Utilisation;
@@ -135,7 +135,7 @@ impl Reports<'_> {
 
     fn ranking(&mut self, by: RankBy, of: Column, title: &str, help: &str) -> Result<()> {
         self.show(&format!("adding up {}", by.noun().1))?;
-        let counted = Counted { instrumented: true, percentiles: true };
+        let counted = Counted { instrumented: true, percentiles: true, gpu_times: false };
         let ranking = Ranking::of(self.trace, by, &self.selected, counted)?;
         if matches!(by, RankBy::Kernel | RankBy::Copy | RankBy::Api | RankBy::Marker) {
             self.impossible += ranking.impossible;
@@ -160,18 +160,13 @@ impl Reports<'_> {
 
     fn markers(&mut self) -> Result<()> {
         self.show("putting markers together")?;
-        let nodes: Vec<MarkerNode> = Markers::of(self.trace, &self.selected, false)?.nodes.collect();
-        let text = |node: Option<usize>| {
-            let name = node.and_then(|node| nodes.get(node)?.name.as_deref());
-            escape(name.unwrap_or("")).into_owned()
-        };
-        let mut order: Vec<usize> = (0..nodes.len()).collect();
-        order.sort_by_key(|at| std::cmp::Reverse((nodes[*at].gpu_ns, nodes[*at].cpu_ns)));
-        let rows = order.into_iter().map(|at| {
-            let node = &nodes[at];
-            vec![
+        let nodes = Markers::of(self.trace, &self.selected, false)?.nodes;
+        let total = nodes.count as u64;
+        let rows = nodes.longest_first()?.map(|node| {
+            let (node, around) = node?;
+            Ok(vec![
                 name(node.name.as_deref().unwrap_or("(no marker)")),
-                json!(text(node.parent)),
+                name(around.as_deref().unwrap_or("")),
                 node.gpu_ns.into(),
                 json!(node.gpu_percent),
                 node.gpu_own_ns.into(),
@@ -180,7 +175,7 @@ impl Reports<'_> {
                 node.ranges.into(),
                 node.operations.into(),
                 node.depth.into(),
-            ]
+            ])
         });
         let columns: [Column; 10] = [
             ("marker", "name", "its text; of PyTorch's operators the name alone"),
@@ -195,7 +190,7 @@ impl Reports<'_> {
             ("depth", "count", "markers around it"),
         ];
         let help = "Ranges with one text inside of the same others are one row. Times of rows below a row are part of it.";
-        self.table("Markers", help, &columns, rows)
+        self.table_of(("Markers", help), &columns, total, rows)
     }
 
     fn copies(&mut self) -> Result<()> {
@@ -233,33 +228,22 @@ impl Reports<'_> {
 
     fn operators(&mut self, region: &Region) -> Result<Exported> {
         self.show("putting operators together")?;
-        let mut operators = Operators::of(self.trace.0)?;
+        let mut operators = Operators::of(self.trace)?;
         let options = TreeOptions { width: Width::Gpu, exact: true, region: region.clone() };
         let exported = call_tree::walk(self.trace, &options, self.notes, &mut operators)?;
-        let rows = operators.into_rows();
-        let all: u64 = rows.iter().map(|row| row.total_ns).sum();
+        let (mut texts, by_operator, by_kernel) = operators.into_sums()?;
+        let all = by_operator.total_ns;
         let percent = |ns: u64| if all > 0 { 100.0 * ns as f64 / all as f64 } else { 0.0 };
-        let mut by_operator: Vec<(&str, u64, u64)> = Vec::new();
-        let mut sorted: Vec<_> = rows.iter().collect();
-        sorted.sort_by(|one, other| one.operator.cmp(&other.operator));
-        for row in sorted {
-            match by_operator.last_mut().filter(|(operator, ..)| *operator == row.operator) {
-                Some((_, calls, ns)) => {
-                    *calls += row.calls;
-                    *ns += row.total_ns;
-                }
-                None => by_operator.push((&row.operator, row.calls, row.total_ns)),
-            }
-        }
-        by_operator.sort_by_key(|(_, _, ns)| std::cmp::Reverse(*ns));
-        let sums = by_operator.iter().map(|(operator, calls, ns)| {
-            vec![
-                name(operator),
-                (*ns).into(),
-                json!(percent(*ns)),
-                (*calls).into(),
-                json!(*ns as f64 / *calls as f64),
-            ]
+        let total = by_operator.count;
+        let sums = by_operator.rows(&mut texts, true).map(|row| {
+            let OperatorKernel { operator, calls, total_ns, .. } = row?;
+            Ok(vec![
+                name(&operator),
+                total_ns.into(),
+                json!(percent(total_ns)),
+                calls.into(),
+                json!(total_ns as f64 / calls as f64),
+            ])
         });
         let of_sums: [Column; 5] = [
             ("operator", "name", "PyTorch's operator"),
@@ -268,14 +252,19 @@ impl Reports<'_> {
             ("ops", "count", "operations launched in it and in no operator inside"),
             ("average", "ns", "total by ops"),
         ];
-        self.table(
-            "Operators",
-            "What PyTorch's operators launched. An operation belongs to the innermost operator around its launch.",
+        self.table_of(
+            (
+                "Operators",
+                "What PyTorch's operators launched. An operation belongs to the innermost operator around its launch.",
+            ),
             &of_sums,
+            total,
             sums,
         )?;
-        let details = rows.iter().map(|row| {
-            vec![
+        let total = by_kernel.count;
+        let details = by_kernel.rows(&mut texts, false).map(|row| {
+            let row = row?;
+            Ok(vec![
                 name(&row.kernel),
                 name(&row.operator),
                 name(&row.shapes),
@@ -283,7 +272,7 @@ impl Reports<'_> {
                 json!(percent(row.total_ns)),
                 row.calls.into(),
                 json!(row.total_ns as f64 / row.calls as f64),
-            ]
+            ])
         });
         let of_details: [Column; 7] = [
             ("kernel", "name", "kernel, or kind of the operation"),
@@ -294,10 +283,10 @@ impl Reports<'_> {
             ("ops", "count", "how many"),
             ("average", "ns", "total by ops"),
         ];
-        self.table(
-            "Operators, kernels and shapes",
-            "The same by operator, kernel and shapes of the inputs.",
+        self.table_of(
+            ("Operators, kernels and shapes", "The same by operator, kernel and shapes of the inputs."),
             &of_details,
+            total,
             details,
         )?;
         Ok(exported)

@@ -8,13 +8,14 @@ use anyhow::Result;
 use bytemuck::{Pod, Zeroable};
 use rpd_schema::Version;
 use rusqlite::Connection;
+use rustc_hash::FxHashMap;
 
 use super::sweep::Share;
 use super::{EnergyBy, SampledTime};
 use crate::pass::sorted::{Sorted, Sorter};
 use crate::region::Selected;
 use crate::report::gpu_time::{GpuOp, GpuOps, LeftOut, OpTexts};
-use crate::report::markers::Grown;
+use crate::report::markers::Markers;
 
 /// The group of operations that were not selected.
 const NONE: i64 = -1;
@@ -115,38 +116,40 @@ impl Groups {
     }
 
     fn by_marker(trace: (&Connection, Version), selected: &Selected) -> Result<Groups> {
-        // By their ids, the operations find the nodes that they were launched in.
-        let mut nodes = Sorter::new();
-        let grown =
-            Grown::of(trace, selected, false, |op, node| nodes.push([op, node.map_or(NONE, i64::from)]))?;
-        let named = |(parent, name, ranges): (Option<u32>, &str, u64)| {
-            EnergyGroup::new(name.to_string(), parent.map(|parent| parent as usize), Some(ranges))
-        };
-        let mut groups: Vec<EnergyGroup> = grown.nodes().map(named).collect();
-        let outside = groups.len();
-        groups.push(EnergyGroup::new("(in no marker)".to_string(), None, None));
+        // By their ids, the operations find the paths that they were launched in.
+        let mut launches = Sorter::new();
+        let markers = Markers::with_launches(trace, selected, false, |op, [first, second]| {
+            launches.push([op, first.cast_signed(), second.cast_signed()])
+        })?;
+        let left_out = markers.left_out;
+        let (mut groups, mut places) = (Vec::new(), FxHashMap::default());
+        for node in markers.nodes.with_paths() {
+            let (path, node) = node?;
+            places.insert(path.map(u64::cast_signed), groups.len());
+            let ranges = node.name.is_some().then_some(node.ranges);
+            let name = node.name.as_deref().unwrap_or("(in no marker)").to_string();
+            groups.push(EnergyGroup::new(name, node.parent, ranges));
+        }
         let mut by_id = Sorter::new();
         let GpuOps { mut ops, .. } = GpuOps::of(trace.0, &Selected::everything())?;
         while let Some(op) = ops.next()? {
             by_id.push([op.id, op.gpu, op.start, op.end])?;
         }
-        let (mut by_id, mut nodes, mut sorter) = (by_id.sorted()?, nodes.sorted()?, Sorter::new());
-        let mut node = nodes.next()?;
+        let (mut by_id, mut launches, mut sorter) = (by_id.sorted()?, launches.sorted()?, Sorter::new());
+        let mut launch = launches.next()?;
         while let Some([id, gpu, start, end]) = by_id.next()? {
-            while node.is_some_and(|[op, _]| op < id) {
-                node = nodes.next()?;
+            while launch.is_some_and(|[op, ..]| op < id) {
+                launch = launches.next()?;
             }
+            let of = launch.filter(|[op, ..]| *op == id);
+            let place = of.and_then(|[_, first, second]| places.get(&[first, second]).copied());
             let mut group = NONE;
-            if let Some([_, of]) = node.filter(|[op, _]| *op == id) {
-                let place = usize::try_from(of).unwrap_or(outside);
+            if let Some(place) = place {
                 groups[place].operations += 1;
                 group = place as i64;
             }
             sorter.push(GroupedOp { gpu, start, end, group })?;
         }
-        if groups[outside].operations == 0 {
-            groups.pop();
-        }
-        Ok(Groups { groups, ops: sorter.sorted_twice()?, left_out: grown.left_out() })
+        Ok(Groups { groups, ops: sorter.sorted_twice()?, left_out })
     }
 }

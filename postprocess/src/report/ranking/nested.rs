@@ -8,7 +8,8 @@ use anyhow::Result;
 use bytemuck::{Pod, Zeroable};
 
 use super::RunningSums;
-use super::sums::{NameKey, Named, Sums};
+use super::sums::{Named, Sums};
+use crate::pass::parts::Key;
 
 /// A call or marker; ordered as a stack takes them, thread after thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
@@ -44,7 +45,7 @@ impl NestedCall {
 pub(super) struct NestedCalls {
     open: Vec<(NestedCall, u64)>,
     /// How many of a name are open.
-    names: HashMap<NameKey, usize>,
+    names: HashMap<Key, usize>,
 }
 
 impl NestedCalls {
@@ -106,7 +107,7 @@ mod tests {
         }
         stack.leave_all(&mut sums).unwrap();
         let mut found = [(0, 0, 0); 3];
-        sums.each(|added| {
+        sums.each(None, |added| {
             let sums = added.sums();
             found[added.name()[1] as usize - 1] = (sums.calls, sums.total_ns, sums.self_ns);
             Ok(())

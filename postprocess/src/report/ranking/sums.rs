@@ -1,29 +1,25 @@
-//! Sums by name, of any number of names: beyond what fits into memory they are sorted on disk and added up as they are read.
+//! Sums by name, of any number of names.
 
-use std::hash::{BuildHasher, RandomState};
+use std::hash::RandomState;
 
 use anyhow::Result;
 use bytemuck::{Pod, Zeroable};
 use rustc_hash::FxHashMap;
 
 use super::{Percentiles, RunningSums};
+use crate::pass::parts::{Key, Part, Parts};
 use crate::pass::sorted::{Sorted, Sorter};
-use crate::report::named::{NAMELESS, NameIds, NameTexts};
-
-/// Names whose sums are in memory.
-const IN_MEMORY: usize = 1 << 16;
+use crate::report::markers::{GpuTimes, MarkerGpuTime};
+use crate::report::named::{NAMELESS, NameIds, NameTexts, key};
 
 /// Pairs of ids that are remembered at once.
 const REMEMBERED: usize = 1 << 16;
-
-/// What stands for a name where names are compared.
-pub(super) type NameKey = [u64; 2];
 
 /// A name: equal texts have equal keys, whichever of their ids are here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
 #[repr(C)]
 pub(super) struct Named {
-    key: NameKey,
+    key: Key,
     ids: [i64; 2],
 }
 
@@ -33,7 +29,7 @@ impl Named {
         Named { key: [place.cast_unsigned(), 0], ids: [0, place] }
     }
 
-    pub(super) fn key(&self) -> NameKey {
+    pub(super) fn key(&self) -> Key {
         self.key
     }
 }
@@ -41,14 +37,13 @@ impl Named {
 /// The keys of names that are in the trace.
 pub(super) struct NameKeys<'trace> {
     texts: NameTexts<'trace>,
-    known: FxHashMap<NameIds, (NameKey, bool)>,
-    /// Nobody who makes a trace knows its keys: two of 128 bits that are equal are equal texts.
+    known: FxHashMap<NameIds, (Key, bool)>,
     hasher: RandomState,
 }
 
 impl NameKeys<'_> {
-    pub(super) fn of(texts: NameTexts<'_>) -> NameKeys<'_> {
-        NameKeys { texts, known: FxHashMap::default(), hasher: RandomState::new() }
+    pub(super) fn of(texts: NameTexts<'_>, hasher: RandomState) -> NameKeys<'_> {
+        NameKeys { texts, known: FxHashMap::default(), hasher }
     }
 
     /// The name with these ids, and whether it is not in the file.
@@ -58,7 +53,7 @@ impl NameKeys<'_> {
             None => {
                 let text = self.texts.get(ids)?;
                 let shown = text.as_deref().unwrap_or(NAMELESS);
-                let found = ([0, 1].map(|half| self.hasher.hash_one((half, shown))), text.is_none());
+                let found = (key(&self.hasher, shown), text.is_none());
                 if self.known.len() == REMEMBERED {
                     self.known.clear();
                 }
@@ -73,23 +68,37 @@ impl NameKeys<'_> {
 /// A name and its sums, or a part of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
 #[repr(C)]
-struct Part {
+struct NameSums {
     name: Named,
     sums: RunningSums,
+}
+
+impl Part for NameSums {
+    fn key(&self) -> Key {
+        self.name.key
+    }
+
+    fn add(&mut self, more: &NameSums) {
+        self.sums.add(more.sums);
+        // Whatever is read first: the same ids name it.
+        self.name.ids = self.name.ids.min(more.name.ids);
+    }
 }
 
 /// All sums of a name; ordered from the most self time to the least.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
 #[repr(C)]
-pub(super) struct NameSums {
+pub(super) struct Added {
     not_self_ns: u64,
     ids: [i64; 2],
     sums: RunningSums,
     percentiles: [u64; 3],
     has_percentiles: u64,
+    /// Of markers, where it is asked for.
+    gpu: MarkerGpuTime,
 }
 
-impl NameSums {
+impl Added {
     pub(super) fn self_ns(&self) -> u64 {
         !self.not_self_ns
     }
@@ -107,31 +116,27 @@ impl NameSums {
         let [p50_ns, p90_ns, p99_ns] = self.percentiles;
         (self.has_percentiles == 1).then_some(Percentiles { p50_ns, p90_ns, p99_ns })
     }
+
+    pub(super) fn gpu(&self) -> MarkerGpuTime {
+        self.gpu
+    }
 }
 
 /// The sums of each name, and what percentiles are taken from.
 pub(super) struct Sums {
-    recent: FxHashMap<NameKey, ([i64; 2], RunningSums)>,
-    parts: Sorter<Part>,
+    parts: Parts<NameSums>,
     /// Key and duration, where percentiles are asked for.
     durations: Option<Sorter<[u64; 3]>>,
 }
 
 impl Sums {
     pub(super) fn new(percentiles: bool) -> Sums {
-        Sums { recent: FxHashMap::default(), parts: Sorter::new(), durations: percentiles.then(Sorter::new) }
+        Sums { parts: Parts::new(), durations: percentiles.then(Sorter::new) }
     }
 
     /// Adds `more` to what is known of a name.
     pub(super) fn add(&mut self, name: Named, more: RunningSums) -> Result<()> {
-        if self.recent.len() == IN_MEMORY && !self.recent.contains_key(&name.key) {
-            self.write_parts()?;
-        }
-        let (ids, sums) = self.recent.entry(name.key).or_insert((name.ids, RunningSums::NONE));
-        // Whatever is read first: the same ids name it.
-        *ids = name.ids.min(*ids);
-        sums.add(more);
-        Ok(())
+        self.parts.add(NameSums { name, sums: more })
     }
 
     /// Keeps a duration for percentiles, where they are asked for.
@@ -147,34 +152,24 @@ impl Sums {
         self.duration(&name, ns)
     }
 
-    fn write_parts(&mut self) -> Result<()> {
-        for (key, (ids, sums)) in self.recent.drain() {
-            self.parts.push(Part { name: Named { key, ids }, sums })?;
-        }
-        Ok(())
-    }
-
-    /// Hands all sums of each name to `each`.
-    pub(super) fn each(mut self, mut each: impl FnMut(NameSums) -> Result<()>) -> Result<()> {
-        self.write_parts()?;
-        drop(self.recent);
-        let mut parts = self.parts.sorted()?;
+    /// Hands all sums of each name to `each`, with the GPU time that markers of the name have.
+    pub(super) fn each(
+        self,
+        mut gpu_times: Option<GpuTimes>,
+        mut each: impl FnMut(Added) -> Result<()>,
+    ) -> Result<()> {
+        let mut sums_by_key = self.parts.sums()?;
         let mut durations = self.durations.map(Sorter::sorted).transpose()?;
-        let mut next = parts.next()?;
-        while let Some(Part { name: Named { key, mut ids }, mut sums }) = next {
-            next = parts.next()?;
-            while let Some(part) = next.filter(|part| part.name.key == key) {
-                sums.add(part.sums);
-                ids = ids.min(part.name.ids);
-                next = parts.next()?;
-            }
+        while let Some(NameSums { name: Named { key, ids }, sums }) = sums_by_key.next()? {
             let percentiles = durations.as_mut().map(|all| percentiles(all, sums.calls)).transpose()?;
-            each(NameSums {
+            let gpu = gpu_times.as_mut().map(|times| times.at(key)).transpose()?;
+            each(Added {
                 not_self_ns: !sums.self_ns,
                 ids,
                 sums,
                 percentiles: percentiles.unwrap_or_default(),
                 has_percentiles: u64::from(percentiles.is_some()),
+                gpu: gpu.unwrap_or_default(),
             })?;
         }
         Ok(())
@@ -201,6 +196,7 @@ fn percentiles(durations: &mut Sorted<[u64; 3]>, count: u64) -> Result<[u64; 3]>
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::pass::parts::IN_MEMORY;
 
     #[test]
     fn more_names_than_fit_into_memory() {
@@ -212,7 +208,7 @@ mod tests {
             }
         }
         let mut found = Vec::new();
-        sums.each(|added| {
+        sums.each(None, |added| {
             found.push(added);
             Ok(())
         })
