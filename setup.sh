@@ -83,3 +83,12 @@ if [ ! -d "$duckdb/duckdb" ]; then
     PIP_ROOT_USER_ACTION=ignore python3 -m pip install --quiet --disable-pip-version-check --target "$duckdb" duckdb==2.0.0 ||
         echo "setup: pip could not install duckdb: the test of it will say so" >&2
 fi
+
+# What reads `rpd export kineto`. Of what it asks for, Jupyter is not needed; numpy and dateutil are beside matplotlib.
+hta=$(dirname "$0")/target/hta
+if [ ! -d "$hta/hta" ]; then
+    echo "setup: installing the Python package HolisticTraceAnalysis into target"
+    PIP_ROOT_USER_ACTION=ignore python3 -m pip install --quiet --disable-pip-version-check --no-deps --target "$hta" \
+        HolisticTraceAnalysis==0.5.0 pandas plotly narwhals networkx psutil pyyaml ||
+        echo "setup: pip could not install HolisticTraceAnalysis: the test of it will say so" >&2
+fi

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::export::{AnyCall, any_calls, expected, links, write};
 use crate::generated::{generated, to_schema_3};
-use crate::harness::Dir;
+use crate::harness::{Dir, not_installed, ran};
 use crate::property::holds;
 
 /// The whole file.
@@ -144,6 +144,75 @@ fn everything_of_real_traces_is_there_and_counts_as_in_rpd_overlap() {
         let file = exported(&dir, &trace, &[]);
         assert_eq!(breakdown(&file), ours, "{trace}");
         assert!(busy.is_none_or(|busy| busy == ours), "{trace}: {ours:?}");
+    }
+}
+
+/// Where `make setup` puts HolisticTraceAnalysis, and what it needs beside it.
+const HTA: &str =
+    concat!(env!("CARGO_MANIFEST_DIR"), "/../target/hta:", env!("CARGO_MANIFEST_DIR"), "/../target/pyarrow");
+
+/// Writes what HolisticTraceAnalysis says of each rank of the traces in a folder.
+const HTA_SAYS: &str = r#"
+import sys
+from hta.trace_analysis import TraceAnalysis
+traces = TraceAnalysis(trace_dir=sys.argv[1])
+ranks = traces.get_temporal_breakdown(visualize=False).merge(traces.get_comm_comp_overlap(visualize=False), on="rank")
+print(ranks.to_json(orient="records"))
+"#;
+
+/// Two GPUs compute, communicate and copy; some of it at once.
+const OVERLAPPING: &str = "
+    INSERT INTO rocpd_string VALUES (1, ''), (2, 'KernelExecution'), (3, 'CopyHostToDevice'), (4, 'gemm'), (5, 'ncclDevKernel_AllReduce'),
+        (6, 'FillBuffer'), (7, 'hipLaunchKernel');
+    INSERT INTO rocpd_api VALUES (1, 1, 8, 900000, 900100, 7, 1), (2, 1, 8, 900200, 900300, 7, 1);
+    INSERT INTO rocpd_api_ops VALUES (1, 1, 1), (2, 2, 7);
+    INSERT INTO rocpd_op (id, gpuId, queueId, sequenceId, completionSignal, start, \"end\", description_id, opType_id) VALUES
+        (1, 0, 0, 0, '', 1000001, 1700123, 4, 2), (2, 0, 1, 0, '', 1500007, 2100456, 5, 2), (3, 0, 2, 0, '', 2000003, 2300789, 1, 3),
+        (4, 0, 0, 1, '', 2200011, 2250321, 4, 2), (5, 0, 0, 2, '', 2600013, 2600014, 4, 2), (6, 0, 0, 3, '', 2700000, 2700500, 1, 6),
+        (7, 1, 0, 0, '', 1000500, 1400501, 5, 2), (8, 1, 0, 1, '', 1500000, 1600001, 4, 2);
+    INSERT INTO rocpd_metadata (tag, value) VALUES ('session::0::env::RANK', '3'), ('session::0::pid', '1');";
+
+#[test]
+fn holistic_trace_analysis_says_what_rpd_overlap_does() {
+    let dir = Dir::new();
+    let python = |script: &str, arguments: &[&str]| {
+        let mut command = dir.command("python3");
+        command
+            .env("PYTHONPATH", HTA)
+            .env("PYTHONDONTWRITEBYTECODE", "1")
+            .env("HTA_DISABLE_NS_ROUNDING", "1");
+        ran(command.args(["-c", script]).args(arguments))
+    };
+    if !python("from hta.trace_analysis import TraceAnalysis", &[]).status.success() {
+        return not_installed("no HolisticTraceAnalysis");
+    }
+    for (trace, gpu, rank) in [
+        (dir.unpacked("mytrace_raw.rpd"), "2", 0),
+        (dir.trace("t.rpd", OVERLAPPING), "0", 3),
+        (dir.path("t.rpd").to_string_lossy().into_owned(), "1", 3),
+    ] {
+        let folder = dir.path(&format!("gpu-{gpu}"));
+        std::fs::create_dir(&folder).unwrap();
+        let folder = folder.to_str().unwrap();
+        dir.run(&["export", "kineto", "--gpu", gpu, "-o", &format!("{folder}/rank.json"), &trace]).expect(0);
+        let said = python(HTA_SAYS, &[folder]);
+        let said: Value = serde_json::from_str(said.expect(0).stdout.lines().last().unwrap()).unwrap();
+        let overlap = dir.run(&["overlap", "--json", "--gpu", gpu, &trace]).expect(0).stdout.clone();
+        let overlap: Value = serde_json::from_str(&overlap).unwrap();
+        let ours = |key: &str| overlap[0][key].as_i64().unwrap();
+        let exposed = ours("exposed_communication_ns") + ours("exposed_copies_ns");
+        assert_eq!(said.as_array().map(Vec::len), Some(1), "{said}");
+        assert_eq!(said[0]["rank"], rank, "{said}");
+        assert_eq!(
+            ["kernel_time(us)", "idle_time(us)", "compute_time(us)", "non_compute_time(us)"]
+                .map(|key| ns(&said[0], key)),
+            [ours("span_ns"), ours("idle_ns"), ours("compute_ns"), exposed],
+            "{trace} {gpu}: {said} {overlap}"
+        );
+        // It has two decimals, and no number where nothing communicates.
+        let (hidden, all) = (ours("hidden_communication_ns"), ours("communication_ns"));
+        let percent = (all > 0).then(|| (10_000.0 * hidden as f64 / all as f64).round() / 100.0);
+        assert_eq!(said[0]["comp_comm_overlap_pctg"].as_f64(), percent, "{trace} {gpu}: {overlap}");
     }
 }
 
