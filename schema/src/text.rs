@@ -41,7 +41,11 @@ pub fn arguments(column: &str) -> String {
 #[must_use]
 pub fn text_of(value: ValueRef<'_>) -> Cow<'_, str> {
     match value {
-        ValueRef::Text(bytes) | ValueRef::Blob(bytes) => String::from_utf8_lossy(bytes),
+        ValueRef::Text(bytes) | ValueRef::Blob(bytes) => match std::str::from_utf8(bytes) {
+            // The usual case, several bytes at a time.
+            Ok(text) => Cow::Borrowed(text),
+            Err(_) => String::from_utf8_lossy(bytes),
+        },
         ValueRef::Integer(number) => number.to_string().into(),
         ValueRef::Real(number) => number.to_string().into(),
         ValueRef::Null => Cow::Borrowed(""),

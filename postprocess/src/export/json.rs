@@ -4,7 +4,10 @@ use rpd_escape::{is_unsafe, json};
 
 /// Appends `text` as it is between the quotes of a JSON string; what could disturb a terminal is written as `\uXXXX`.
 pub(super) fn escape_into(escaped: &mut Vec<u8>, text: &str) {
-    let is_plain = text.bytes().all(|byte| (0x20..0x7f).contains(&byte) && byte != b'"' && byte != b'\\');
+    // All bytes are looked at, not only those up to the first that is not: so the compiler takes many at a time.
+    let is_plain = text.bytes().fold(true, |is_plain, byte| {
+        is_plain & (0x20..0x7f).contains(&byte) & (byte != b'"') & (byte != b'\\')
+    });
     if is_plain {
         escaped.extend_from_slice(text.as_bytes());
         return;

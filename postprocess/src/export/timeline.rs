@@ -3,7 +3,8 @@
 //! | file | owns |
 //! |---|---|
 //! | `events.rs` | what a timeline is made of, as formats get it |
-//! | `rows.rs` | the calls, links and operations of a trace, scanned once and sorted as they are written |
+//! | `scan.rs` | reading calls, links, operations and sensors, in a thread of its own |
+//! | `rows.rs` | the calls, links and operations of a trace, sorted as they are written |
 //! | `tracks.rs` | numbers, names and order of processes, threads, GPUs and queues |
 //! | `subtracks.rs` | tracks side by side for what overlaps |
 //! | `calls.rs`, `ops.rs` | slices of threads; slices of queues |
@@ -18,6 +19,7 @@ pub(super) mod events;
 mod frames;
 mod ops;
 mod rows;
+mod scan;
 mod subtracks;
 mod tracks;
 mod written;
@@ -43,6 +45,7 @@ pub(super) use frames::graph_handle;
 use frames::write_frames;
 use ops::write_ops;
 use rows::Rows;
+use scan::scanner;
 pub(super) use tracks::FIRST_GPU;
 use tracks::{ThreadTracks, Tracks};
 use written::Common;
@@ -78,10 +81,14 @@ pub(super) fn write<F: TimelineFormat>(
     begin_reading(trace)?;
     let selected = region.select(trace, version)?;
     let (rows, texts) = thread::scope(|scope| {
+        let (scanner, scanned) = scanner();
+        let scan = scope.spawn(|| scanner.read(file));
         let texts = scope.spawn(|| TextCache::of_trace(file, version, F::PUT_TEXT));
-        let rows = Rows::of(trace, &selected, F::FIRST_GPU, notes);
+        let rows = Rows::of(trace, &selected, F::FIRST_GPU, scanned, notes);
+        let scan = scan.join().map_err(|_| anyhow!("the rows could not be read"))?;
         let texts = texts.join().map_err(|_| anyhow!("the texts could not be read"))?;
-        Ok::<_, anyhow::Error>((rows?, texts?))
+        // Rows that could not be read are none for those who sort them.
+        scan.and_then(|()| Ok((rows?, texts?)))
     })?;
     let Rows { calls, launched, ops, depths, tracks, first_ns, last_ns, mut exported } = rows;
     let Tracks { hosts, mut gpus } = tracks;

@@ -1,16 +1,17 @@
 //! The rows of a trace, as they are written: calls thread after thread, operations queue after queue, each in order of time.
 //!
-//! Three scans in the order of ids and sorts on disk: links by call meet the calls, what is known of a call then goes by operation and
+//! Three scans in the order of ids (`scan.rs`) and sorts on disk: links by call meet the calls, what is known of a call then goes by operation and
 //! meets the operations. Nothing is looked up row by row.
 
 use anyhow::Result;
 use bytemuck::{Pod, Zeroable};
 use rpd_schema::Processes;
-use rusqlite::{Connection, Row};
+use rusqlite::Connection;
 use rustc_hash::FxHashMap;
 
 use super::Exported;
 use super::events::Arrow;
+use super::scan::{Arriving, Scanned};
 use super::tracks::Tracks;
 use super::written::{LOOK, STEP};
 use crate::check::outlier::Outliers;
@@ -18,7 +19,6 @@ use crate::check::rule::are_sound;
 use crate::notes::{Notes, look};
 use crate::pass::sorted::{Sorted, Sorter};
 use crate::region::Selected;
-use crate::trace::has_table;
 
 /// Gives a record the order of a key of it.
 macro_rules! ordered {
@@ -181,7 +181,7 @@ pub(super) struct Rows {
 }
 
 impl Rows {
-    /// Reads them. GPU 0 has the number `first_gpu`.
+    /// Sorts what was `scanned`. GPU 0 has the number `first_gpu`.
     ///
     /// # Errors
     /// When the trace or a temporary file fails, or a signal came.
@@ -189,8 +189,10 @@ impl Rows {
         trace: &Connection,
         selected: &Selected,
         first_gpu: i64,
+        scanned: Scanned,
         notes: &dyn Notes,
     ) -> Result<Rows> {
+        let Scanned { links, calls, ops, sensors } = scanned;
         let mut scan = Scan {
             trace,
             selected,
@@ -202,9 +204,11 @@ impl Rows {
             exported: Exported::default(),
             read: 0,
         };
-        let (calls, linked) = scan.calls()?;
-        let (ops, launched, depths) = scan.ops(linked)?;
-        scan.sensors()?;
+        let (calls, linked) = scan.calls(links, calls)?;
+        let (ops, launched, depths) = scan.ops(ops, linked)?;
+        for [start, end] in sensors {
+            scan.times(start, end)?;
+        }
         scan.tracks.arrange();
         let Scan { tracks, first_ns, last_ns, exported, .. } = scan;
         let first_ns = if first_ns == i64::MAX { 0 } else { first_ns };
@@ -235,11 +239,6 @@ struct Scan<'a> {
     read: u64,
 }
 
-/// An integer, if there is one.
-fn integer(row: &Row<'_>, column: usize) -> Option<i64> {
-    row.get_ref(column).ok().and_then(|value| value.as_i64().ok())
-}
-
 impl Scan<'_> {
     fn step(&mut self) -> Result<()> {
         if self.read.is_multiple_of(STEP) {
@@ -254,9 +253,8 @@ impl Scan<'_> {
     }
 
     /// Begin and end of a row, if they can be.
-    fn times(&mut self, row: &Row<'_>, column: usize) -> Result<Option<(i64, i64)>> {
-        let times = integer(row, column).zip(integer(row, column + 1));
-        let Some(times) = times.filter(|times| are_sound(*times)) else { return Ok(None) };
+    fn times(&mut self, start: Option<i64>, end: Option<i64>) -> Result<Option<(i64, i64)>> {
+        let Some(times) = start.zip(end).filter(|times| are_sound(*times)) else { return Ok(None) };
         if self.outliers.is_outlier(self.trace, times)? {
             return Ok(None);
         }
@@ -264,27 +262,25 @@ impl Scan<'_> {
         Ok(Some(times))
     }
 
-    fn calls(&mut self) -> Result<(Sorter<CallRecord>, Sorter<LinkedCall>)> {
+    fn calls(
+        &mut self,
+        links: Arriving<3>,
+        rows: Arriving<7>,
+    ) -> Result<(Sorter<CallRecord>, Sorter<LinkedCall>)> {
         let (mut calls, mut linked) = (Sorter::new(), Sorter::new());
-        if !has_table(self.trace, "rocpd_api")? {
-            return Ok((calls, linked));
-        }
-        let mut links = links(self.trace)?;
+        let mut links = sorted(links)?;
         let mut link = links.next()?;
         let processes = Processes::of(self.trace)?;
         let mut markers = Markers::of(self.trace)?;
-        let query = "SELECT id, pid, tid, start, \"end\", apiName_id, args_id FROM rocpd_api ORDER BY id";
-        let mut rows = self.trace.prepare(query)?;
-        let mut rows = rows.query([])?;
-        while let Some(row) = rows.next()? {
+        for [id, pid, tid, start, end, name, arguments] in rows {
             self.step()?;
-            let known = (integer(row, 0), integer(row, 1), integer(row, 2), self.times(row, 3)?);
-            let (Some(id), Some(pid), Some(tid), Some((start, end))) = known else {
+            let (Some(id), Some(pid), Some(tid), Some((start, end))) =
+                (id, pid, tid, self.times(start, end)?)
+            else {
                 self.exported.impossible += 1;
                 continue;
             };
-            let text = |column| integer(row, column).unwrap_or(-1);
-            let (name, arguments) = (text(5), text(6));
+            let (name, arguments) = (name.unwrap_or(-1), arguments.unwrap_or(-1));
             let is_selected = self.selected.has_call(id);
             // Markers around the region name what is in it.
             if !is_selected && !markers.has(name)? {
@@ -310,22 +306,17 @@ impl Scan<'_> {
 
     fn ops(
         &mut self,
+        rows: Arriving<7>,
         linked: Sorter<LinkedCall>,
     ) -> Result<(Sorter<OpRecord>, Sorter<LaunchedOp>, Sorter<DepthChange>)> {
         let (mut ops, mut launched, mut depths) = (Sorter::new(), Sorter::new(), Sorter::new());
         let mut linked = linked.sorted()?;
-        if !has_table(self.trace, "rocpd_op")? {
-            return Ok((ops, launched, depths));
-        }
         let mut link = linked.next()?;
-        let query =
-            "SELECT id, gpuId, queueId, start, \"end\", description_id, opType_id FROM rocpd_op ORDER BY id";
-        let mut rows = self.trace.prepare(query)?;
-        let mut rows = rows.query([])?;
-        while let Some(row) = rows.next()? {
+        for [id, gpu, queue, start, end, name, op_type] in rows {
             self.step()?;
-            let known = (integer(row, 0), integer(row, 1), integer(row, 2), self.times(row, 3)?);
-            let (Some(id), Some(gpu), Some(queue), Some((start, end))) = known else {
+            let (Some(id), Some(gpu), Some(queue), Some((start, end))) =
+                (id, gpu, queue, self.times(start, end)?)
+            else {
                 self.exported.impossible += 1;
                 continue;
             };
@@ -336,7 +327,6 @@ impl Scan<'_> {
             self.last_ns = self.last_ns.max(end);
             let queue = self.tracks.gpus.queue(gpu, queue);
             let gpu = self.tracks.gpus.gpu_of(queue) as i64;
-            let text = |column| integer(row, column).unwrap_or(-1);
             let mut op = OpRecord {
                 queue,
                 thread: NO_THREAD,
@@ -345,8 +335,8 @@ impl Scan<'_> {
                 id,
                 link: NO_LINK,
                 call: 0,
-                name: text(5),
-                op_type: text(6),
+                name: name.unwrap_or(-1),
+                op_type: op_type.unwrap_or(-1),
             };
             let mut is_first = true;
             while let Some([of, row, call, thread, call_start, call_not_end]) =
@@ -382,31 +372,14 @@ impl Scan<'_> {
         }
         Ok((ops, launched, depths))
     }
-
-    /// Sensors may be read before the first call.
-    fn sensors(&mut self) -> Result<()> {
-        if has_table(self.trace, "rocpd_monitor")? {
-            let query = "SELECT start, \"end\" FROM rocpd_monitor";
-            let mut rows = self.trace.prepare(query)?;
-            let mut rows = rows.query([])?;
-            while let Some(row) = rows.next()? {
-                self.times(row, 0)?;
-            }
-        }
-        Ok(())
-    }
 }
 
 /// Links by call: call, row, operation.
-fn links(trace: &Connection) -> Result<Sorted<[i64; 3]>> {
+fn sorted(links: Arriving<3>) -> Result<Sorted<[i64; 3]>> {
     let mut sorter = Sorter::new();
-    if has_table(trace, "rocpd_api_ops")? {
-        let mut rows = trace.prepare("SELECT api_id, rowid, op_id FROM rocpd_api_ops")?;
-        let mut rows = rows.query([])?;
-        while let Some(row) = rows.next()? {
-            if let (Some(call), Some(link), Some(op)) = (integer(row, 0), integer(row, 1), integer(row, 2)) {
-                sorter.push([call, link, op])?;
-            }
+    for link in links {
+        if let [Some(call), Some(link), Some(op)] = link {
+            sorter.push([call, link, op])?;
         }
     }
     sorter.sorted()
