@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use crate::generated::{drop_views, generated, to_schema_3};
-use crate::harness::{Dir, golden, ran};
+use crate::harness::{Dir, RPD, golden, ran};
 use crate::idle::{CALLS, Call, Op, PROCESSES, api_id, holds, trace_of};
 
 fn report(dir: &Dir, arguments: &[&str]) -> Vec<Value> {
@@ -965,4 +965,54 @@ fn a_number_that_cannot_be_is_said_in_words() {
     }
     dir.run(&["top", "-n", "1", "--gpu", "-1", &trace]).expect(0).says(&["nothing of --gpu -1"]);
     dir.run(&["diff", &trace, &trace, "--skip", "-1"]).expect(2).says(&["must be a number, 0 or more"]);
+}
+
+/// 100,000 markers inside of one, each with a long text of its own, without digits; every 50th launches an operation.
+const MANY_TEXTS: &str = "
+    INSERT INTO rocpd_string VALUES (1, ''), (2, 'UserMarker'), (3, 'hipLaunchKernel'), (4, 'KernelExecution'), (5, 'k'), (6, 'around');
+    CREATE TEMP TABLE n AS WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 99999) SELECT i FROM n;
+    INSERT INTO rocpd_string SELECT 100 + i,
+        char(97 + i % 26, 97 + i / 26 % 26, 97 + i / 676 % 26, 97 + i / 17576 % 26) || replace(hex(zeroblob(500)), '0', 'x') FROM n;
+    INSERT INTO rocpd_api VALUES (1, 1, 8, 1000, 99999999, 2, 6);
+    INSERT INTO rocpd_api SELECT 10 + i, 1, 8, 2000 + 100 * i, 2050 + 100 * i + i % 3, 2, 100 + i FROM n;
+    INSERT INTO rocpd_api SELECT 200000 + i, 1, 8, 2010 + 100 * i, 2020 + 100 * i, 3, 1 FROM n WHERE i % 50 = 0;
+    INSERT INTO rocpd_op SELECT 1 + i, 0, 0, 0, '', 2030 + 100 * i, 2040 + 100 * i, 5, 4 FROM n WHERE i % 50 = 0;
+    INSERT INTO rocpd_api_ops SELECT 1 + i, 200000 + i, 1 + i FROM n WHERE i % 50 = 0;";
+
+/// Runs the command behind it and writes how much memory it had at most, kB.
+const PEAK: &str = "
+import resource, subprocess, sys
+subprocess.run(sys.argv[1:], check=True, stdout=subprocess.DEVNULL)
+print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
+";
+
+#[test]
+fn memory_does_not_grow_with_the_texts_of_markers() {
+    let dir = Dir::new();
+    let trace = dir.trace("t.rpd", MANY_TEXTS);
+    let nodes = report(&dir, &["markers", "--exact", &trace]);
+    assert_eq!(nodes.len(), 100_001);
+    let of = |node: &Value| ["gpu_ns", "cpu_ns", "operations", "ranges"].map(|key| number(node, key));
+    assert_eq!(of(&nodes[0]), [20_000, 99_998_999, 2000, 1]);
+    assert_eq!(number(&nodes[0], "cpu_own_ns"), 99_998_999 - 100_000 * 50 - 99_999);
+    let order = |node: &Value| {
+        let [gpu_ns, cpu_ns, ..] = of(node);
+        (!gpu_ns, !cpu_ns, node["name"].as_str().unwrap().to_string())
+    };
+    assert!(nodes[1..].windows(2).all(|two| order(&two[0]) < order(&two[1])));
+    assert!(nodes[1..].iter().all(|node| node["parent"] == 0 && number(node, "ranges") == 1));
+    let ranked = report(&dir, &["top", "--by", "marker", &trace]);
+    assert_eq!(ranked.len(), 100_001);
+    let with_gpu_time = ranked.iter().filter(|group| group["gpu_own_ns"] == 10).count();
+    assert_eq!((with_gpu_time, number(&ranked[0], "gpu_ns")), (2000, 20_000));
+    for report in [
+        &["markers", "--exact", &trace][..],
+        &["markers", "--exact", "--json", &trace],
+        &["top", "--by", "marker", "--json", &trace],
+        &["export", "html", &trace],
+    ] {
+        let measured = ran(dir.command("python3").args(["-c", PEAK, RPD]).args(report));
+        let peak: u64 = measured.expect(0).stdout.trim().parse().unwrap();
+        assert!(peak < 140_000, "{report:?}: {peak} kB");
+    }
 }

@@ -63,6 +63,8 @@ pub(super) struct KeyFinder<'trace> {
     hasher: RandomState,
     exact: bool,
     known: FxHashMap<NameIds, MarkerKeys>,
+    /// Families of texts, by the texts' keys.
+    family_of: FxHashMap<Key, Key>,
     /// Family and text.
     met: Sorter<[Key; 2]>,
 }
@@ -78,7 +80,14 @@ impl KeyFinder<'_> {
         hasher: &RandomState,
     ) -> Result<KeyFinder<'trace>> {
         let (texts, hasher) = (name_texts(trace)?, hasher.clone());
-        Ok(KeyFinder { texts, hasher, exact, known: FxHashMap::default(), met: Sorter::new() })
+        Ok(KeyFinder {
+            texts,
+            hasher,
+            exact,
+            known: FxHashMap::default(),
+            family_of: FxHashMap::default(),
+            met: Sorter::new(),
+        })
     }
 
     /// The keys of a marker.
@@ -93,8 +102,7 @@ impl KeyFinder<'_> {
         let text = named(text.as_deref().unwrap_or(NAMELESS), self.exact);
         let mut keys = MarkerKeys { text: key(&self.hasher, text), family: Key::default(), ids: ids.into() };
         if !self.exact {
-            keys.family = key(&self.hasher, &family(text));
-            self.met.push([keys.family, keys.text])?;
+            keys.family = self.family(keys.text, text)?;
         }
         if self.known.len() == REMEMBERED {
             self.known.clear();
@@ -103,12 +111,26 @@ impl KeyFinder<'_> {
         Ok(keys)
     }
 
+    /// The key of all texts that differ from this one in numbers alone: operators have many ids and few names.
+    fn family(&mut self, text: Key, of: &str) -> Result<Key> {
+        if let Some(family) = self.family_of.get(&text) {
+            return Ok(*family);
+        }
+        let found = key(&self.hasher, &family(of));
+        self.met.push([found, text])?;
+        if self.family_of.len() == REMEMBERED {
+            self.family_of.clear();
+        }
+        self.family_of.insert(text, found);
+        Ok(found)
+    }
+
     /// What has more than [`ALIKE`] texts, when all were met.
     ///
     /// # Errors
     /// When a temporary file cannot be read.
     pub(super) fn families(self) -> Result<Families> {
-        drop((self.known, self.texts));
+        drop((self.known, self.family_of, self.texts));
         let mut met = self.met.sorted()?;
         let mut families = Families::default();
         let (mut last, mut texts) = (None, 0);
@@ -201,5 +223,51 @@ impl<'trace> RangeTexts<'trace> {
         }
         self.known.insert(name, Arc::clone(&text));
         Ok(text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Names and how many texts are alike.
+    fn names(texts: &[String], exact: bool) -> (Vec<Arc<str>>, u64) {
+        let trace = Connection::open_in_memory().unwrap();
+        trace.execute_batch("CREATE TABLE rocpd_string (id integer primary key, string text)").unwrap();
+        for (at, text) in texts.iter().enumerate() {
+            trace.execute("INSERT INTO rocpd_string VALUES (?1, ?2)", (at as i64 + 1, text)).unwrap();
+        }
+        let trace = (&trace, Version::V2);
+        let mut finder = KeyFinder::of(trace, exact, &RandomState::new()).unwrap();
+        let ids = (1..=texts.len() as i64).map(|id| (id, 0));
+        let keys: Vec<MarkerKeys> = ids.map(|ids| finder.keys(ids).unwrap()).collect();
+        let families = finder.families().unwrap();
+        let mut shown = RangeTexts::of(trace, exact).unwrap();
+        let mut names: Vec<(Key, Arc<str>)> = keys
+            .iter()
+            .map(|keys| {
+                let (key, name) = families.name(keys);
+                (key, shown.get(name).unwrap())
+            })
+            .collect();
+        names.sort();
+        names.dedup();
+        let keys: FxHashSet<Key> = names.iter().map(|(key, _)| *key).collect();
+        assert_eq!(keys.len(), names.len(), "one name has one key");
+        (names.into_iter().map(|(_, name)| name).collect(), families.texts)
+    }
+
+    #[test]
+    fn steps_become_one_and_layers_do_not() {
+        let mut texts: Vec<String> =
+            (0..1000).flat_map(|n| [format!("step {n}"), format!("layer {}", n % 48)]).collect();
+        texts.push("aten::mm".into());
+        let (merged, alike) = names(&texts, false);
+        assert_eq!((merged.len(), alike), (50, 1000));
+        for name in ["step #", "layer 7", "aten::mm"] {
+            assert!(merged.iter().any(|known| &**known == name), "{name}");
+        }
+        let (exact, alike) = names(&texts, true);
+        assert_eq!((exact.len(), alike), (1049, 0));
     }
 }
