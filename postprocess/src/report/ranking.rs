@@ -20,7 +20,7 @@ use rusqlite::types::ValueRef;
 use serde::Serialize;
 
 use self::nested::{NestedCall, NestedCalls};
-use self::sums::{Added, NameKeys, Sums};
+use self::sums::{NameKeys, RankedName, Sums};
 use crate::check::outlier::Outliers;
 use crate::check::rule::are_sound;
 use crate::pass::sorted::{Sorted, Sorter};
@@ -182,9 +182,9 @@ fn is_zero(number: &u64) -> bool {
 /// All groups, those with the longest total (of what nests: self) time first, and what could not be counted. Groups of the same time are
 /// in the order of their names, unless there are very many.
 pub struct Ranking<'trace> {
-    groups: Sorted<Added>,
+    groups: Sorted<RankedName>,
     /// The first group that is not in `ready`.
-    next: Option<Added>,
+    next: Option<RankedName>,
     /// Groups of the same time, in their order.
     ready: vec::IntoIter<NameGroup>,
     names: Names<'trace>,
@@ -293,7 +293,7 @@ impl<'trace> Ranking<'trace> {
     /// Puts the groups of the next time in their order.
     fn prepare(&mut self) -> Result<()> {
         let Some(first) = self.next else { return Ok(()) };
-        let is_alike = |next: &Added| next.self_ns() == first.self_ns();
+        let is_alike = |next: &RankedName| next.self_ns() == first.self_ns();
         let mut alike = Vec::new();
         for added in self.groups.group(&mut self.next, ALIKE, is_alike)? {
             let name = self.names.get(added.name())?;
@@ -304,7 +304,7 @@ impl<'trace> Ranking<'trace> {
         Ok(())
     }
 
-    fn group(&self, name: String, added: &Added) -> NameGroup {
+    fn group(&self, name: String, added: &RankedName) -> NameGroup {
         let sums = added.sums();
         NameGroup {
             replaced: self.replaced.get(&name).copied().unwrap_or(0),

@@ -88,7 +88,7 @@ impl Part for NameSums {
 /// All sums of a name; ordered from the most self time to the least.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
 #[repr(C)]
-pub(super) struct Added {
+pub(super) struct RankedName {
     not_self_ns: u64,
     ids: [i64; 2],
     sums: RunningSums,
@@ -98,7 +98,7 @@ pub(super) struct Added {
     gpu: MarkerGpuTime,
 }
 
-impl Added {
+impl RankedName {
     pub(super) fn self_ns(&self) -> u64 {
         !self.not_self_ns
     }
@@ -156,14 +156,14 @@ impl Sums {
     pub(super) fn each(
         self,
         mut gpu_times: Option<GpuTimes>,
-        mut each: impl FnMut(Added) -> Result<()>,
+        mut each: impl FnMut(RankedName) -> Result<()>,
     ) -> Result<()> {
         let mut sums_by_key = self.parts.sums()?;
         let mut durations = self.durations.map(Sorter::sorted).transpose()?;
         while let Some(NameSums { name: Named { key, ids }, sums }) = sums_by_key.next()? {
             let percentiles = durations.as_mut().map(|all| percentiles(all, sums.calls)).transpose()?;
             let gpu = gpu_times.as_mut().map(|times| times.at(key)).transpose()?;
-            each(Added {
+            each(RankedName {
                 not_self_ns: !sums.self_ns,
                 ids,
                 sums,
