@@ -12,7 +12,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use clap::{Args, ValueHint};
 use rpd_escape::{csv_field, escape};
-use rpd_postprocess::library::kernel_trace::{KernelTrace, Span};
+use rpd_postprocess::library::kernel_trace::{KernelTrace, WorkgroupSpan};
 use rpd_postprocess::library::log;
 use rpd_postprocess::report::libraries::{self, Configuration};
 use rpd_postprocess::text::counted;
@@ -402,7 +402,7 @@ fn seconds(us: u64) -> String {
     format!("{}.{:06}", us / 1_000_000, us % 1_000_000)
 }
 
-fn write_channels(spans: &[Span]) -> Result<()> {
+fn write_channels(spans: &[WorkgroupSpan]) -> Result<()> {
     use Align::{Left, Right};
     let mut table = Table::new(&[
         ("begin", Right),
@@ -429,7 +429,7 @@ fn write_channels(spans: &[Span]) -> Result<()> {
     output::write(|out| table.write(out, 0, output::line_width()))
 }
 
-fn write_channels_csv(spans: &[Span]) -> Result<()> {
+fn write_channels_csv(spans: &[WorkgroupSpan]) -> Result<()> {
     output::write(|out| {
         output::write_csv_record(
             out,

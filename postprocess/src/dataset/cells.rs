@@ -9,7 +9,7 @@ use rpd_schema::text::text_of;
 use rusqlite::types::ValueRef;
 use rustc_hash::FxHashMap;
 
-use super::texts::TraceTexts;
+use super::texts::TextsById;
 
 /// Integers, any of which may be missing.
 #[derive(Debug, Default)]
@@ -76,7 +76,7 @@ impl Integers {
     ///
     /// # Errors
     /// When the trace cannot be read.
-    pub(super) fn texts(&self, rows: &[u32], texts: &mut TraceTexts<'_>) -> Result<Option<ArrayRef>> {
+    pub(super) fn texts(&self, rows: &[u32], texts: &mut TextsById<'_>) -> Result<Option<ArrayRef>> {
         let mut keys: FxHashMap<i64, i32> = FxHashMap::default();
         let mut ids = Vec::new();
         let mut last = (None, None);
@@ -105,7 +105,7 @@ fn dictionary(keys: Int32Array, texts: StringArray) -> Result<ArrayRef> {
     Ok(Arc::new(DictionaryArray::<Int32Type>::try_new(keys, Arc::new(texts))?))
 }
 
-/// TraceTexts that stand in the rows themselves, each kept once.
+/// TextsById that stand in the rows themselves, each kept once.
 #[derive(Debug, Default)]
 pub(super) struct Words {
     keys: Vec<Option<i32>>,
@@ -210,7 +210,7 @@ impl Cells {
     ///
     /// # Errors
     /// When the trace cannot be read.
-    pub(super) fn array(&self, rows: &[u32], texts: &mut TraceTexts<'_>) -> Result<Option<ArrayRef>> {
+    pub(super) fn array(&self, rows: &[u32], texts: &mut TextsById<'_>) -> Result<Option<ArrayRef>> {
         match self {
             Cells::Integer(cells) | Cells::Time(cells) => Ok(Some(cells.array(rows))),
             Cells::TextId(cells) => cells.texts(rows, texts),

@@ -14,7 +14,7 @@ use super::files::Files;
 use super::links::Links;
 use super::source::{RankPart, TraceSource};
 use super::table::{API, COPY, GPU, GROUP_ROWS, KERNEL, MONITOR, OP, SESSION, Table};
-use super::texts::{ROOM, TraceTexts, id, runs, word};
+use super::texts::{ROOM, TextsById, id, runs, word};
 use crate::notes::{Notes, look};
 use crate::trace::layout::quote;
 
@@ -141,8 +141,8 @@ pub(super) struct Copy<'a, 'files> {
     part: i64,
     files: &'a mut Files<'files>,
     notes: &'a dyn Notes,
-    texts: TraceTexts<'a>,
-    args: TraceTexts<'a>,
+    texts: TextsById<'a>,
+    args: TextsById<'a>,
     odd: Odd,
 }
 
@@ -156,8 +156,8 @@ impl<'a, 'files> Copy<'a, 'files> {
     ) -> Result<Copy<'a, 'files>> {
         let (trace, layout) = (&source.trace, &source.layout);
         let args = if layout.table("rocpd_ustring").is_some() { "rocpd_ustring" } else { "rocpd_string" };
-        let texts = TraceTexts::of_table(trace, layout, "rocpd_string")?;
-        let args = TraceTexts::of_table(trace, layout, args)?;
+        let texts = TextsById::of_table(trace, layout, "rocpd_string")?;
+        let args = TextsById::of_table(trace, layout, args)?;
         Ok(Copy { source, rank, part, files, notes, texts, args, odd: Odd::new() })
     }
 

@@ -12,7 +12,7 @@ pub(super) const ROOM: usize = 16 << 20;
 /// Ids that are not asked for between two that are, and are read over: stepping over a row costs less than finding the next.
 const GAP: i64 = 16;
 
-/// TraceTexts that are longer stand in the rows of calls only: streams and addresses have 18 characters.
+/// TextsById that are longer stand in the rows of calls only: streams and addresses have 18 characters.
 const WORD: usize = 256;
 
 /// Calls `each` with the ids of the runs in `ids`, which are sorted: from and to.
@@ -44,9 +44,9 @@ pub(super) fn word(column: &str) -> String {
 }
 
 /// The texts of a trace by their ids.
-pub(super) struct TraceTexts<'trace>(Option<Statement<'trace>>);
+pub(super) struct TextsById<'trace>(Option<Statement<'trace>>);
 
-impl TraceTexts<'_> {
+impl TextsById<'_> {
     /// Those of `table`; none where the trace does not have it.
     ///
     /// # Errors
@@ -55,13 +55,13 @@ impl TraceTexts<'_> {
         trace: &'trace Connection,
         layout: &Layout,
         table: &str,
-    ) -> Result<TraceTexts<'trace>> {
+    ) -> Result<TextsById<'trace>> {
         if layout.table(table).is_none() {
-            return Ok(TraceTexts(None));
+            return Ok(TextsById(None));
         }
         let query =
             format!("SELECT id, {} FROM {table} WHERE id BETWEEN ?1 AND ?2 ORDER BY id", shown("string"));
-        Ok(TraceTexts(Some(trace.prepare(&query)?)))
+        Ok(TextsById(Some(trace.prepare(&query)?)))
     }
 
     /// The texts with these ids, in their order; none where they have more bytes than [`ROOM`] and are several.

@@ -14,7 +14,7 @@ use serde::Serialize;
 
 /// What a workgroup of a kernel did for one collective.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Span {
+pub struct WorkgroupSpan {
     /// Host, process and thread as the line has them.
     pub process: String,
     /// Of the communicator.
@@ -43,7 +43,7 @@ type Place = (String, u64, u64, Option<u64>, Option<u64>);
 /// Pairs beginnings with ends, while a log is read.
 #[derive(Debug, Default)]
 pub struct KernelTrace {
-    open: HashMap<Place, Span>,
+    open: HashMap<Place, WorkgroupSpan>,
     /// Ends without a beginning.
     pub without_begin: u64,
 }
@@ -59,7 +59,7 @@ static BUS: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"\bbusId ([0-
 
 impl KernelTrace {
     /// Takes a line of a log. What it begins ends what was open in its workgroup, as an end does: that is handed out.
-    pub fn line(&mut self, line: &str) -> Option<Span> {
+    pub fn line(&mut self, line: &str) -> Option<WorkgroupSpan> {
         let found = LINE.as_ref()?.captures(line)?;
         let text = |group: usize| found.get(group).map(|found| found.as_str());
         let number = |group: usize| text(group)?.parse::<u64>().ok();
@@ -81,7 +81,7 @@ impl KernelTrace {
         }
         if begins {
             let (process, rank, block, channel, thread) = place.clone();
-            let span = Span {
+            let span = WorkgroupSpan {
                 process,
                 rank,
                 block,
@@ -100,8 +100,8 @@ impl KernelTrace {
 
     /// What is still open when the log ends, in order of time.
     #[must_use]
-    pub fn rest(self) -> Vec<Span> {
-        let mut rest: Vec<Span> = self.open.into_values().collect();
+    pub fn rest(self) -> Vec<WorkgroupSpan> {
+        let mut rest: Vec<WorkgroupSpan> = self.open.into_values().collect();
         rest.sort_by_cached_key(|of| (of.begin_us, of.process.clone(), of.rank, of.block, of.thread));
         rest
     }
@@ -117,14 +117,14 @@ fn pci(bus: &str) -> Option<String> {
 mod tests {
     use super::*;
 
-    fn spans(log: &str) -> (Vec<Span>, u64, Vec<Span>) {
+    fn spans(log: &str) -> (Vec<WorkgroupSpan>, u64, Vec<WorkgroupSpan>) {
         let mut trace = KernelTrace::default();
         let ended = log.lines().filter_map(|line| trace.line(line)).collect();
         (ended, trace.without_begin, trace.rest())
     }
 
-    fn shown(spans: &[Span]) -> Vec<String> {
-        let shown = |of: &Span| {
+    fn shown(spans: &[WorkgroupSpan]) -> Vec<String> {
+        let shown = |of: &WorkgroupSpan| {
             let took = of.end_us.map(|end| (end - of.begin_us).to_string()).unwrap_or_default();
             format!("{}:{} {} {} {took}", of.rank, of.channel.unwrap_or(of.block), of.op, of.function)
         };

@@ -15,7 +15,7 @@ pub(crate) type Key = [u64; 2];
 pub(crate) const IN_MEMORY: usize = 1 << 16;
 
 /// A sum, or a part of one; ordered by its key first.
-pub(crate) trait Part: Pod + Ord {
+pub(crate) trait Summand: Pod + Ord {
     fn key(&self) -> Key;
 
     /// Adds one of the same key.
@@ -28,7 +28,7 @@ pub(crate) struct Parts<P> {
     sorter: Sorter<P>,
 }
 
-impl<P: Part> Parts<P> {
+impl<P: Summand> Parts<P> {
     /// None yet.
     pub(crate) fn new() -> Parts<P> {
         Parts { recent: FxHashMap::default(), sorter: Sorter::new() }
@@ -72,7 +72,7 @@ pub(crate) struct KeySums<P> {
     parts: Sorted<P>,
 }
 
-impl<P: Part> KeySums<P> {
+impl<P: Summand> KeySums<P> {
     /// The next one.
     ///
     /// # Errors

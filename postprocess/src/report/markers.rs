@@ -26,8 +26,8 @@ pub(super) use self::gpu_times::GpuTimes;
 pub use self::gpu_times::MarkerGpuTime;
 use self::ranges::walk;
 use self::texts::RangeTexts;
-use self::tree::Growing;
 pub use self::tree::MarkerNodes;
+use self::tree::PathAdder;
 use super::gpu_time::LeftOut;
 use crate::pass::parts::Key;
 use crate::region::Selected;
@@ -110,7 +110,7 @@ impl<'trace> Markers<'trace> {
         exact: bool,
         launched: impl FnMut(i64, Key) -> Result<()>,
     ) -> Result<Markers<'trace>> {
-        let mut growing = Growing::new(launched);
+        let mut growing = PathAdder::new(launched);
         let walked = walk(trace, selected, (exact, &RandomState::new()), &mut growing)?;
         Ok(Markers {
             nodes: growing.nodes(RangeTexts::of(trace, exact)?, &walked)?,

@@ -13,7 +13,7 @@ use rusqlite::{Connection, OptionalExtension, Statement};
 use rustc_hash::FxHashMap;
 
 use super::super::call_tree::{Frame, FrameNames, REMEMBERED, Thread, Trees};
-use crate::pass::parts::{Key, Part, Parts};
+use crate::pass::parts::{Key, Parts, Summand};
 use crate::pass::sorted::{Sorted, Sorter};
 use crate::passes::autograd::marker::MarkerText;
 use crate::trace::has_table;
@@ -71,7 +71,7 @@ struct OperatorSums {
     total_ns: u64,
 }
 
-impl Part for OperatorSums {
+impl Summand for OperatorSums {
     fn key(&self) -> Key {
         self.key
     }
@@ -85,7 +85,7 @@ impl Part for OperatorSums {
     }
 }
 
-/// Sums in the order in which they are shown, but for those of the same time.
+/// AllOperatorSums in the order in which they are shown, but for those of the same time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
 #[repr(C)]
 struct Shown {
@@ -168,8 +168,8 @@ impl<'trace> Operators<'trace> {
     ///
     /// # Errors
     /// When a temporary file cannot be written or read.
-    pub(super) fn into_sums(self) -> Result<(OperatorTexts<'trace>, Sums, Sums)> {
-        Ok((self.texts, Sums::of(self.by_operator)?, Sums::of(self.by_kernel)?))
+    pub(super) fn into_sums(self) -> Result<(OperatorTexts<'trace>, AllOperatorSums, AllOperatorSums)> {
+        Ok((self.texts, AllOperatorSums::of(self.by_operator)?, AllOperatorSums::of(self.by_kernel)?))
     }
 }
 
@@ -240,8 +240,8 @@ impl OperatorTexts<'_> {
     }
 }
 
-/// Sums, those with the most time first, then in the order of names.
-pub(super) struct Sums {
+/// AllOperatorSums, those with the most time first, then in the order of names.
+pub(super) struct AllOperatorSums {
     sorted: Sorted<Shown>,
     next: Option<Shown>,
     /// How many there are.
@@ -250,8 +250,8 @@ pub(super) struct Sums {
     pub(super) total_ns: u64,
 }
 
-impl Sums {
-    fn of(parts: Parts<OperatorSums>) -> Result<Sums> {
+impl AllOperatorSums {
+    fn of(parts: Parts<OperatorSums>) -> Result<AllOperatorSums> {
         let (mut sums, mut sorter) = (parts.sums()?, Sorter::new());
         let (mut count, mut total_ns) = (0, 0_u64);
         while let Some(OperatorSums { ids, operation, calls, total_ns: ns, .. }) = sums.next()? {
@@ -260,7 +260,7 @@ impl Sums {
             sorter.push(Shown { not_total_ns: !ns, ids, operation, calls })?;
         }
         let mut sorted = sorter.sorted()?;
-        Ok(Sums { next: sorted.next()?, sorted, count, total_ns })
+        Ok(AllOperatorSums { next: sorted.next()?, sorted, count, total_ns })
     }
 
     /// The rows. Kernels and shapes are left out of the sums `by_operator`.

@@ -11,7 +11,7 @@ use rustc_hash::FxHashMap;
 
 use super::Exported;
 use super::events::Arrow;
-use super::scan::{Arriving, Scanned};
+use super::scan::{Arriving, ScannedRows};
 use super::tracks::Tracks;
 use super::written::{LOOK, STEP};
 use crate::check::outlier::Outliers;
@@ -189,10 +189,10 @@ impl Rows {
         trace: &Connection,
         selected: &Selected,
         first_gpu: i64,
-        scanned: Scanned,
+        scanned: ScannedRows,
         notes: &dyn Notes,
     ) -> Result<Rows> {
-        let Scanned { links, calls, ops, sensors } = scanned;
+        let ScannedRows { links, calls, ops, sensors } = scanned;
         let mut scan = Scan {
             trace,
             selected,

@@ -22,7 +22,7 @@ pub(super) type Integers<const N: usize> = [Option<i64>; N];
 type Batch<const N: usize> = Vec<Integers<N>>;
 
 /// Rows as they arrive, to be read in the order of the fields.
-pub(super) struct Scanned {
+pub(super) struct ScannedRows {
     /// Call, row and operation.
     pub(super) links: Arriving<3>,
     /// Id, pid, tid, start, end, function and arguments, in the order of ids.
@@ -42,12 +42,12 @@ pub(super) struct Scanner {
 }
 
 /// What reads rows, and where they arrive.
-pub(super) fn scanner() -> (Scanner, Scanned) {
+pub(super) fn scanner() -> (Scanner, ScannedRows) {
     let (links, links_arriving) = sync_channel(WAITING);
     let (calls, calls_arriving) = sync_channel(WAITING);
     let (ops, ops_arriving) = sync_channel(WAITING);
     let (sensors, sensors_arriving) = sync_channel(WAITING);
-    let scanned = Scanned {
+    let scanned = ScannedRows {
         links: Arriving::of(links_arriving),
         calls: Arriving::of(calls_arriving),
         ops: Arriving::of(ops_arriving),

@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 use serde::Serialize;
 
 use super::ranges::{OpenRange, Ranges, walk};
-use crate::pass::parts::{Key, KeySums, Part, Parts};
+use crate::pass::parts::{Key, KeySums, Parts, Summand};
 use crate::region::Selected;
 
 /// GPU time of markers of one text.
@@ -30,7 +30,7 @@ struct TextTime {
     time: MarkerGpuTime,
 }
 
-impl Part for TextTime {
+impl Summand for TextTime {
     fn key(&self) -> Key {
         self.text
     }

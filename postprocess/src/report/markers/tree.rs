@@ -12,7 +12,7 @@ use bytemuck::{Pod, Zeroable};
 use super::MarkerNode;
 use super::ranges::{OpenRange, ROOT, Ranges, Times, Walked};
 use super::texts::{RangeName, RangeTexts};
-use crate::pass::parts::{Key, Part, Parts};
+use crate::pass::parts::{Key, Parts, Summand};
 use crate::pass::sorted::{Sorted, Sorter};
 use crate::trace::ids::Ids;
 
@@ -37,7 +37,7 @@ struct PathSums {
     all: Times,
 }
 
-impl Part for PathSums {
+impl Summand for PathSums {
     fn key(&self) -> Key {
         self.path
     }
@@ -85,14 +85,14 @@ impl Node {
 }
 
 /// Adds ranges up by path. `L` is told of each operation, by its id, in which path it was launched; [`ROOT`] for none.
-pub(super) struct Growing<L> {
+pub(super) struct PathAdder<L> {
     parts: Parts<PathSums>,
     launched: L,
 }
 
-impl<L: FnMut(i64, Key) -> Result<()>> Growing<L> {
-    pub(super) fn new(launched: L) -> Growing<L> {
-        Growing { parts: Parts::new(), launched }
+impl<L: FnMut(i64, Key) -> Result<()>> PathAdder<L> {
+    pub(super) fn new(launched: L) -> PathAdder<L> {
+        PathAdder { parts: Parts::new(), launched }
     }
 
     /// The nodes of what was added up.
@@ -127,7 +127,7 @@ impl<L: FnMut(i64, Key) -> Result<()>> Growing<L> {
     }
 }
 
-impl<L: FnMut(i64, Key) -> Result<()>> Ranges for Growing<L> {
+impl<L: FnMut(i64, Key) -> Result<()>> Ranges for PathAdder<L> {
     fn end(&mut self, range: &OpenRange, around: Option<&OpenRange>) -> Result<()> {
         self.parts.add(PathSums {
             path: range.path,

@@ -7,7 +7,7 @@ use bytemuck::{Pod, Zeroable};
 use rustc_hash::FxHashMap;
 
 use super::{Percentiles, RunningSums};
-use crate::pass::parts::{Key, Part, Parts};
+use crate::pass::parts::{Key, Parts, Summand};
 use crate::pass::sorted::{Sorted, Sorter};
 use crate::report::markers::{GpuTimes, MarkerGpuTime};
 use crate::report::named::{NAMELESS, NameIds, NameTexts, key};
@@ -73,7 +73,7 @@ struct NameSums {
     sums: RunningSums,
 }
 
-impl Part for NameSums {
+impl Summand for NameSums {
     fn key(&self) -> Key {
         self.name.key
     }
