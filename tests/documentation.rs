@@ -544,6 +544,38 @@ fn code_has_no_private_words() {
     assert!(found.is_empty(), "words that docs/glossary.md has others for:\n{}", found.join("\n"));
 }
 
+/// The name of the type that a line makes known outside of its module.
+fn exported_type(line: &str) -> Option<&str> {
+    let rest = line.strip_prefix("pub")?;
+    let rest =
+        rest.strip_prefix('(').map_or(Some(rest), |rest| rest.split_once(')').map(|(_, rest)| rest))?;
+    let mut words = rest.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+    ["struct", "enum", "trait", "union"].contains(&words.next()?).then(|| words.next())?
+}
+
+#[test]
+fn types_of_a_crate_have_names_of_their_own() {
+    assert_eq!(exported_type("pub(super) struct Table<'a> {"), Some("Table"));
+    assert_eq!(exported_type("pub enum State {"), Some("State"));
+    assert_eq!(["struct Table;", "pub fn structs()"].map(exported_type), [None, None]);
+    let mut all = vec![];
+    sources(root(), &mut all);
+    let mut places: std::collections::BTreeMap<(&str, &str), Vec<&str>> = Default::default();
+    for (path, code) in &all {
+        let Some((of, file)) = path.split_once("/src/") else { continue };
+        // The arguments of a verb have its name, as cli/src/verb.rs says.
+        if file.contains("tests") || file.starts_with("verb/") || of.starts_with("fixtures") {
+            continue;
+        }
+        for name in code.lines().filter_map(exported_type) {
+            places.entry((of, name)).or_default().push(path);
+        }
+    }
+    assert!(places.len() > 500, "{} types", places.len());
+    let found: Vec<_> = places.into_iter().filter(|(_, files)| files.len() > 1).collect();
+    assert!(found.is_empty(), "two types of one name: {found:#?}");
+}
+
 /// Columns of a row of a table at most, without the targets of links.
 const WIDEST_ROW: usize = 120;
 

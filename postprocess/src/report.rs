@@ -21,6 +21,7 @@ mod named;
 pub mod overlap;
 pub mod process_label;
 pub mod queues;
+pub mod rank_by;
 pub mod ranking;
 pub mod replacements;
 mod stream;

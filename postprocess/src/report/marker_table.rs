@@ -17,7 +17,7 @@ use serde::Serialize;
 
 use super::gpu_time::{GpuOp, LeftOut, OpName, OpTexts, each_op};
 use super::launched::{Launched, Threads};
-use super::ranking::RankBy;
+use super::rank_by::RankBy;
 use crate::check::rule::are_sound;
 use crate::pass::sorted::Sorter;
 use crate::region::Selected;

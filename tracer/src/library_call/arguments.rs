@@ -10,7 +10,7 @@ use rpd_preload::memory::{self, Copied};
 
 use super::communicators::Communicator;
 use super::description::{
-    self, Argument, ArgumentClass, ArgumentPlace, Function, Library, ReturnedNumber, Scalar,
+    self, Argument, ArgumentClass, ArgumentPlace, Library, LibraryFunction, ReturnedNumber, Scalar,
 };
 use super::trampoline::Saved;
 use crate::call::frame::Frame;
@@ -30,7 +30,7 @@ const IN_PROGRESS: i32 = 7;
 /// Words that an argument leads to. Behind the result is kept, for each argument that leads to something, how many they are, then the words.
 type Words<'a> = &'a [u8];
 
-impl Function {
+impl LibraryFunction {
     /// Words in front of the result.
     fn passed(&self) -> usize {
         usize::from(self.integers) + usize::from(self.floats) + usize::from(self.words)
@@ -70,7 +70,7 @@ fn word(bytes: &[u8], place: usize) -> Option<u64> {
 /// # Safety
 /// `saved` is of this call, whose words of the stack begin at `words`.
 pub(super) unsafe fn keep(
-    function: &Function,
+    function: &LibraryFunction,
     saved: &Saved,
     words: *const u64,
     on_host: bool,
@@ -143,7 +143,11 @@ pub(super) unsafe fn keep(
 }
 
 /// Of how many numbers of how many bytes a scalar is made; nothing where that is not known, or they are of another kind than float and double.
-fn parts(scalar: Scalar, function: &Function, value: &impl Fn(usize) -> Option<u64>) -> Option<(u64, u8)> {
+fn parts(
+    scalar: Scalar,
+    function: &LibraryFunction,
+    value: &impl Fn(usize) -> Option<u64>,
+) -> Option<(u64, u8)> {
     let number = match scalar {
         Scalar::Real(size) => return Some((1, size)),
         Scalar::Complex(size) => return Some((2, size)),
@@ -180,7 +184,10 @@ impl Room<'_> {
 }
 
 /// Each argument that is shown, as it was passed, with the words that it leads to.
-fn each<'a>(function: &'a Function, kept: &'a [u8]) -> impl Iterator<Item = (&'a Argument, u64, Words<'a>)> {
+fn each<'a>(
+    function: &'a LibraryFunction,
+    kept: &'a [u8],
+) -> impl Iterator<Item = (&'a Argument, u64, Words<'a>)> {
     let mut rest = kept.get(WORD * (function.passed() + 1)..).unwrap_or_default();
     function.arguments.iter().filter(|argument| !argument.hidden).map_while(move |argument| {
         let value = function.value(argument, kept)?;
@@ -202,7 +209,7 @@ fn each<'a>(function: &'a Function, kept: &'a [u8]) -> impl Iterator<Item = (&'a
 }
 
 /// As `key=value | key=value`, with the status where the call has failed, or the number that it returned.
-pub(super) fn text(function: &Function, kept: &[u8]) -> String {
+pub(super) fn text(function: &LibraryFunction, kept: &[u8]) -> String {
     let mut text = String::new();
     for (argument, value, words) in each(function, kept) {
         if argument.class == ArgumentClass::Structure {
@@ -280,13 +287,13 @@ fn list(text: &mut String, items: impl Iterator<Item = String>) -> std::fmt::Res
 }
 
 /// The communicator that a call is about.
-pub(super) fn communicator(function: &Function, kept: &[u8]) -> Option<u64> {
+pub(super) fn communicator(function: &LibraryFunction, kept: &[u8]) -> Option<u64> {
     let is_nccl = function.library == Library::Nccl && !function.makes_communicators;
     function.named("comm", kept).filter(|_| is_nccl)
 }
 
 /// The communicators that a call has made.
-pub(super) fn made_communicators(function: &Function, kept: &[u8]) -> Vec<Communicator> {
+pub(super) fn made_communicators(function: &LibraryFunction, kept: &[u8]) -> Vec<Communicator> {
     let number = |name| function.named(name, kept).map(|number| number as u32);
     let ranks = number("nranks").or_else(|| number("ndev")).unwrap_or(0);
     let rank = number("rank").or_else(|| number("myrank"));

@@ -19,7 +19,7 @@ use rpd_transport::thread::Patience;
 use rpd_transport::{correlation, counters, records, stack, thread};
 
 use super::arguments::{self, MOST};
-use super::description::{self, Function, LIBRARIES, Library};
+use super::description::{self, LIBRARIES, Library, LibraryFunction};
 use super::trampoline::Saved;
 use super::{SOURCE, communicators};
 use crate::call as open_call;
@@ -107,7 +107,7 @@ impl OpenCalls {
 
 /// A call of function number `place` begins, with its frame there. Whether [`exit`] must follow: not where recording is paused, or this is
 /// a part of an open call of the same library.
-pub(super) fn enter(place: u16, function: &Function, frame: *const u64) -> bool {
+pub(super) fn enter(place: u16, function: &LibraryFunction, frame: *const u64) -> bool {
     let Some(recorder) = recorder::get() else { return false };
     let is_on = recorder.switch.is_on() && !function.sets_pointer_mode;
     if !is_on && !function.sets_pointer_mode && !function.makes_communicators {

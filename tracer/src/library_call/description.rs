@@ -126,7 +126,7 @@ pub(super) struct Argument {
 
 /// A function.
 #[derive(Clone, Debug)]
-pub(super) struct Function {
+pub(super) struct LibraryFunction {
     pub(super) name: &'static str,
     pub(super) library: Library,
     /// Enumeration of the status that it returns.
@@ -176,20 +176,20 @@ pub(super) type Enumeration = HashMap<i32, &'static str>;
 
 /// All that is described.
 #[derive(Debug)]
-pub(super) struct Description {
+pub(super) struct LibraryDescription {
     /// In the order of their names' bytes.
-    pub(super) functions: Vec<Function>,
+    pub(super) functions: Vec<LibraryFunction>,
     enumerations: Vec<Enumeration>,
 }
 
 /// The description, read when it is first asked for.
-pub(super) fn get() -> &'static Description {
-    static DESCRIPTION: OnceLock<Description> = OnceLock::new();
-    DESCRIPTION.get_or_init(|| Description::read(&TEXTS))
+pub(super) fn get() -> &'static LibraryDescription {
+    static DESCRIPTION: OnceLock<LibraryDescription> = OnceLock::new();
+    DESCRIPTION.get_or_init(|| LibraryDescription::read(&TEXTS))
 }
 
-impl Description {
-    fn read(texts: &[&'static str]) -> Description {
+impl LibraryDescription {
+    fn read(texts: &[&'static str]) -> LibraryDescription {
         let (mut numbers, mut enumerations) = (HashMap::new(), Vec::new());
         let mut functions = Vec::with_capacity(COUNT);
         for line in texts.iter().flat_map(|text| text.lines()) {
@@ -208,7 +208,7 @@ impl Description {
             }
         }
         functions.sort_by_key(|function| function.name);
-        Description { functions, enumerations }
+        LibraryDescription { functions, enumerations }
     }
 
     /// The place of the function called `name`.
@@ -226,7 +226,7 @@ fn function(
     kind: &str,
     mut cells: std::str::Split<'static, char>,
     numbers: &HashMap<&'static str, usize>,
-) -> Option<Function> {
+) -> Option<LibraryFunction> {
     let library = Library::of(cells.next()?)?;
     let (name, status) = (cells.next()?, cells.next()?);
     let cells: Vec<&'static str> = cells.collect();
@@ -273,7 +273,7 @@ fn function(
         };
         arguments.push(Argument { name, class, place, hidden });
     }
-    Some(Function {
+    Some(LibraryFunction {
         name,
         library,
         status: numbers.get(status).copied(),
@@ -323,7 +323,7 @@ impl Passed {
 mod tests {
     use super::*;
 
-    fn function(name: &str) -> &'static Function {
+    fn function(name: &str) -> &'static LibraryFunction {
         &get().functions[get().place(name).unwrap()]
     }
 

@@ -65,7 +65,7 @@ impl Source for Cuda {
     }
 
     fn started(&self, recorder: &'static Recorder) {
-        state::apply(state::Event::RecordingStarted);
+        state::apply(state::CuptiEvent::RecordingStarted);
         attach::started(recorder);
     }
 

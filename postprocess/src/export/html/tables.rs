@@ -17,7 +17,8 @@ use crate::region::{Region, Selected};
 use crate::report::copies::Copies;
 use crate::report::markers::Markers;
 use crate::report::overlap::{COMMUNICATION, Overlap};
-use crate::report::ranking::{Counted, NameGroup, RankBy, Ranking};
+use crate::report::rank_by::RankBy;
+use crate::report::ranking::{Counted, NameGroup, Ranking};
 use crate::report::utilisation::Utilisation;
 use crate::text::escape;
 

@@ -18,7 +18,7 @@ use crate::pass::sorted::Sorter;
 use crate::region::Selected;
 use crate::report::caused::CausedOps;
 use crate::report::gpu_time::LeftOut;
-use crate::report::ranking::RankBy;
+use crate::report::rank_by::RankBy;
 
 /// The path of what is in no range.
 pub(super) const ROOT: Key = [0, 0];

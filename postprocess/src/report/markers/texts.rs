@@ -14,7 +14,7 @@ use crate::pass::sorted::Sorter;
 use crate::passes::autograd::marker::MarkerText;
 use crate::report::diff::family;
 use crate::report::named::{NAMELESS, NameIds, NameTexts, key};
-use crate::report::ranking::RankBy;
+use crate::report::rank_by::RankBy;
 
 /// Texts that may differ in numbers alone and still be told apart: layers, not steps.
 pub(super) const ALIKE: u64 = 64;

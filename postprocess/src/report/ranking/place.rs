@@ -6,11 +6,11 @@ use anyhow::Result;
 use rpd_schema::Version;
 use rusqlite::Connection;
 
-use super::RankBy;
 use crate::region::Selected;
 use crate::report::caused::{CausedOp, CausedOps, CausingCall};
 use crate::report::gpu_time::{GpuOps, LeftOut};
 use crate::report::process_label::ProcessLabels;
+use crate::report::rank_by::RankBy;
 use crate::report::stream::Streams;
 use crate::trace::ids::Ids;
 

@@ -19,7 +19,7 @@ use super::abi::{self, SubscriberParameters, kind, status};
 use super::buffers::{self, Buffers};
 use super::functions::Functions;
 use super::library::{Cupti, Driver};
-use super::state::{self, Event};
+use super::state::{self, CuptiEvent};
 use super::{callback, collector, config, injection, yielding};
 use crate::guard::guard;
 
@@ -91,7 +91,7 @@ pub(super) fn awaits_driver() -> bool {
 
 /// Another profiler asks for CUPTI: the collecting thread gives it back.
 pub(super) fn leave_to_another() {
-    if state::apply(Event::AskedFor) {
+    if state::apply(CuptiEvent::AskedFor) {
         log::problem(
             "another profiler takes CUPTI (RPDT_CUPTI_YIELD): kernels and copies are not recorded until rpdstart() is called next",
         );
@@ -124,7 +124,7 @@ pub(super) fn follow(recorder: &'static Recorder, is_starting: bool) {
     }
     match attach(recorder, is_starting) {
         Ok(true) => {
-            state::apply(Event::Attached);
+            state::apply(CuptiEvent::Attached);
             *lock(&REFUSED) = None;
         }
         Ok(false) => {}

@@ -19,7 +19,7 @@ use super::buffers::Filled;
 use super::decode::Decoder;
 use super::device;
 use super::record;
-use super::state::{self, Event};
+use super::state::{self, CuptiEvent};
 
 /// How often CUPTI is asked.
 const PERIOD: Duration = Duration::from_millis(100);
@@ -143,7 +143,7 @@ pub(super) fn collect(deadline: Duration) {
 /// The process ends: has all recorded that CUPTI will ever have, as long as there is progress and RPDT_EXIT_MS is not over.
 pub(super) fn finish() {
     let (Some(_), Some(recorder)) = (attach::current(), recorder::get()) else { return };
-    state::apply(Event::ProcessEnds);
+    state::apply(CuptiEvent::ProcessEnds);
     ask(recorder.config.exit_wait, true);
 }
 

@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 
 use rpd_transport::env::Env;
 
-use super::filter::Filter;
+use super::filter::CudaFilter;
 
 /// See the module.
 #[derive(Debug, Default)]
@@ -16,7 +16,7 @@ pub(super) struct CudaConfig {
     /// It is left to another profiler of the process that asks for it.
     pub(super) yields: bool,
     /// Functions whose calls are recorded.
-    pub(super) apis: Filter,
+    pub(super) apis: CudaFilter,
     /// Graphs are recorded as a whole, not node by node.
     pub(super) whole_graphs: bool,
 }
@@ -38,7 +38,7 @@ impl CudaConfig {
     fn read(env: &mut Env<'_>) -> CudaConfig {
         let cupti = env.text("RPDT_CUPTI").map(PathBuf::from);
         let text = env.text("RPDT_CUDA_APIS").unwrap_or_default();
-        let (apis, wrong) = Filter::read(&text.to_string_lossy());
+        let (apis, wrong) = CudaFilter::read(&text.to_string_lossy());
         if !wrong.is_empty() {
             env.complain(format!(
                 "RPDT_CUDA_APIS: {} ignored; it is all, none, or a list of args, +cudaFunction and -cudaFunction, such as \

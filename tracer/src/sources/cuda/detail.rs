@@ -4,7 +4,7 @@
 use rustc_hash::FxHashMap;
 
 use super::arguments;
-use super::functions::Function;
+use super::functions::CudaFunction;
 use super::record::Detail;
 
 /// How many flushes it is kept for, if no record of its call comes.
@@ -59,7 +59,7 @@ impl Behind {
 }
 
 /// In words: `name=value | name=value`.
-pub(super) fn text(function: &Function, bytes: &[u8]) -> String {
+pub(super) fn text(function: &CudaFunction, bytes: &[u8]) -> String {
     let Some((what, bytes)) = bytes.split_first() else { return String::new() };
     let word = |place: usize| {
         let bytes = bytes.get(4 * place..4 * place + 4).and_then(|bytes| bytes.try_into().ok());
@@ -127,11 +127,11 @@ impl Details {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sources::cuda::filter::Filter;
+    use crate::sources::cuda::filter::CudaFilter;
 
     #[test]
     fn in_words() {
-        let function = Function::new("cudaMalloc", &Filter::default());
+        let function = CudaFunction::new("cudaMalloc", &CudaFilter::default());
         let shown = |detail| text(&function, Behind::detail(&detail).bytes());
         let memory = Detail::Memory { is_release: false, kind: 3, address: 0x7f00, bytes: 512 };
         assert_eq!(shown(memory), "ptr=0x7f00 | size=0x200 | memory=device");

@@ -25,7 +25,7 @@ const TAKEN: [&str; 16] = [
 
 /// See the module.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Filter {
+pub(super) struct CudaFilter {
     /// Arguments are recorded.
     pub(super) has_arguments: bool,
     others: Others,
@@ -42,17 +42,17 @@ enum Others {
     None,
 }
 
-impl Default for Filter {
-    fn default() -> Filter {
-        Filter { has_arguments: false, others: Others::Usual, except: HashSet::new() }
+impl Default for CudaFilter {
+    fn default() -> CudaFilter {
+        CudaFilter { has_arguments: false, others: Others::Usual, except: HashSet::new() }
     }
 }
 
-impl Filter {
+impl CudaFilter {
     /// Reads `all`, `none`, or a list of `+name` and `-name`, which may begin with one of the two and otherwise changes the default; `args`
     /// anywhere in it. Words that are none of that are left out of it and given back. Which functions there are, CUPTI alone knows, later.
-    pub(super) fn read(text: &str) -> (Filter, Vec<String>) {
-        let mut filter = Filter::default();
+    pub(super) fn read(text: &str) -> (CudaFilter, Vec<String>) {
+        let mut filter = CudaFilter::default();
         let mut wrong = Vec::new();
         for (place, word) in text.split(',').map(str::trim).filter(|word| !word.is_empty()).enumerate() {
             match (place, word) {
@@ -101,15 +101,15 @@ fn is_usual(name: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn filter(text: &str) -> Filter {
-        let (filter, wrong) = Filter::read(text);
+    fn filter(text: &str) -> CudaFilter {
+        let (filter, wrong) = CudaFilter::read(text);
         assert_eq!(wrong, Vec::<String>::new());
         filter
     }
 
     #[test]
     fn what_gives_work_is_recorded_and_what_asks_is_not() {
-        let usual = Filter::default();
+        let usual = CudaFilter::default();
         for name in [
             "cudaLaunchKernel",
             "cudaLaunchKernelExC_ptsz",
@@ -138,10 +138,10 @@ mod tests {
         assert!(one.contains("cudaMalloc") && !one.contains("cudaFree"));
         assert!(!filter("-cudaMalloc").contains("cudaMalloc"));
         assert!(filter("+cudaEventQuery").contains("cudaEventQuery"));
-        assert_eq!(filter("-cudaMalloc,+cudaMalloc"), Filter::default());
+        assert_eq!(filter("-cudaMalloc,+cudaMalloc"), CudaFilter::default());
         assert_eq!(filter("+cudaEventQuery").named().collect::<Vec<_>>(), ["cudaEventQuery"]);
         assert!(filter("none,args,+cudaMalloc").has_arguments && filter("args").contains("cudaLaunchKernel"));
         assert!(!filter("args,-cudaMalloc").contains("cudaMalloc") && !filter("all").has_arguments);
-        assert_eq!(Filter::read("cudaFree,all").1, ["cudaFree", "all"]);
+        assert_eq!(CudaFilter::read("cudaFree,all").1, ["cudaFree", "all"]);
     }
 }

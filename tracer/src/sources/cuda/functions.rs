@@ -5,7 +5,7 @@ use std::ptr;
 
 use super::abi::{self, status};
 use super::arguments::{self, Argument};
-use super::filter::Filter;
+use super::filter::CudaFilter;
 use super::library::Cupti;
 
 /// This source's number in records.
@@ -22,7 +22,7 @@ const MOST: u32 = 4096;
 
 /// What is known of a function.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Function {
+pub(super) struct CudaFunction {
     /// Without the version that CUPTI puts behind names of the runtime's.
     pub(super) name: &'static str,
     /// Its calls are recorded.
@@ -39,7 +39,7 @@ pub(super) struct Function {
     pub(super) arguments: Option<&'static [Argument]>,
 }
 
-/// See [`Function::capture`].
+/// See [`CudaFunction::capture`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Capture {
     Begins,
@@ -48,21 +48,21 @@ pub(super) enum Capture {
 
 /// Functions of the driver and of the runtime, each at the place of its number.
 #[derive(Debug, Default)]
-pub(super) struct Functions([Vec<Function>; 2]);
+pub(super) struct Functions([Vec<CudaFunction>; 2]);
 
 impl Functions {
     /// All that `cupti` knows, of which `filter` says what is recorded. Names that the filter has and CUPTI does not are given back.
-    pub(super) fn ask(cupti: &Cupti, filter: &Filter) -> (Functions, Vec<String>) {
+    pub(super) fn ask(cupti: &Cupti, filter: &CudaFilter) -> (Functions, Vec<String>) {
         let functions = Functions(abi::DOMAINS.map(|domain| {
             (0..MOST)
                 .map_while(|cbid| name(cupti, domain, cbid))
-                .map(|name| Function::new(name, filter))
+                .map(|name| CudaFunction::new(name, filter))
                 .map(|function| match filter.has_arguments {
-                    true => Function {
+                    true => CudaFunction {
                         has_detail: function.has_detail || function.arguments.is_some(),
                         ..function
                     },
-                    false => Function { arguments: None, ..function },
+                    false => CudaFunction { arguments: None, ..function },
                 })
                 .collect()
         }));
@@ -72,12 +72,12 @@ impl Functions {
     }
 
     /// The function of that number.
-    pub(super) fn get(&self, is_driver: bool, cbid: u32) -> Option<&Function> {
+    pub(super) fn get(&self, is_driver: bool, cbid: u32) -> Option<&CudaFunction> {
         self.0[usize::from(!is_driver)].get(cbid as usize)
     }
 
     /// The function by its number in records.
-    pub(super) fn by_index(&self, index: u16) -> Option<&Function> {
+    pub(super) fn by_index(&self, index: u16) -> Option<&CudaFunction> {
         self.get(index & DRIVER != 0, u32::from(index & !DRIVER))
     }
 
@@ -98,7 +98,7 @@ impl Functions {
         self.numbers(|function| function.is_recorded && function.arguments.is_some())
     }
 
-    fn numbers(&self, are: impl Fn(&Function) -> bool) -> [Vec<u32>; 2] {
+    fn numbers(&self, are: impl Fn(&CudaFunction) -> bool) -> [Vec<u32>; 2] {
         [0, 1].map(|domain| {
             let numbered = (0..).zip(&self.0[domain]);
             numbered.filter(|(_, function)| are(function)).map(|(cbid, _)| cbid).collect()
@@ -106,12 +106,12 @@ impl Functions {
     }
 }
 
-impl Function {
-    pub(super) fn new(name: &'static str, filter: &Filter) -> Function {
+impl CudaFunction {
+    pub(super) fn new(name: &'static str, filter: &CudaFilter) -> CudaFunction {
         let plain = name.strip_prefix("cuda").or_else(|| name.strip_prefix("cu")).unwrap_or_default();
         let launches =
             ["LaunchKernel", "LaunchCooperativeKernel"].iter().any(|start| plain.starts_with(start));
-        Function {
+        CudaFunction {
             name,
             is_recorded: name != "INVALID" && filter.contains(name),
             launches_kernel: launches && !plain.contains("MultiDevice"),
@@ -168,7 +168,7 @@ mod tests {
 
     #[test]
     fn what_launches() {
-        let function = |name| Function::new(name, &Filter::default());
+        let function = |name| CudaFunction::new(name, &CudaFilter::default());
         assert!(
             function("cudaLaunchKernel_ptsz").launches_kernel && function("cuLaunchKernelEx").launches_kernel
         );
@@ -179,8 +179,8 @@ mod tests {
     #[test]
     fn captures_are_known_wherever_anything_is_recorded() {
         let enabled = |list: &str| {
-            let (filter, _) = Filter::read(list);
-            let named = |name| Function::new(name, &filter);
+            let (filter, _) = CudaFilter::read(list);
+            let named = |name| CudaFunction::new(name, &filter);
             let driver = ["INVALID", "cuLaunchKernel", "cuStreamBeginCapture_v2", "cuStreamEndCapture"];
             Functions([driver.map(named).to_vec(), vec![]]).enabled()
         };
@@ -190,7 +190,7 @@ mod tests {
 
     #[test]
     fn numbers_of_both_kinds_differ() {
-        let named = |name| Function::new(name, &Filter::default());
+        let named = |name| CudaFunction::new(name, &CudaFilter::default());
         let functions =
             Functions([vec![named("INVALID"), named("cuInit")], vec![named("INVALID"), named("cudaFree")]]);
         let name = |index| functions.by_index(index).map(|function| function.name);

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 /// CUPTI in the life of the process. A forked child goes on with its parent's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub(super) enum State {
+pub(super) enum CuptiState {
     /// It has not been attached yet.
     Unused,
     /// It has been attached, and may be again.
@@ -22,13 +22,13 @@ pub(super) enum State {
     EndedLeftToAnother,
 }
 
-use State::*;
+use CuptiState::*;
 
-const ALL: [State; 6] = [Unused, Used, LeftToAnother, EndedUnused, Ended, EndedLeftToAnother];
+const ALL: [CuptiState; 6] = [Unused, Used, LeftToAnother, EndedUnused, Ended, EndedLeftToAnother];
 
 /// What changes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Event {
+pub(super) enum CuptiEvent {
     /// It was attached, and records.
     Attached,
     /// Another profiler asks for it.
@@ -39,19 +39,19 @@ pub(super) enum Event {
     ProcessEnds,
 }
 
-impl State {
+impl CuptiState {
     /// The table of transitions; what it does not list changes nothing.
-    fn next(self, event: Event) -> State {
+    fn next(self, event: CuptiEvent) -> CuptiState {
         match (self, event) {
-            (Unused, Event::Attached) => Used,
-            (EndedUnused, Event::Attached) => Ended,
-            (Unused | Used, Event::AskedFor) => LeftToAnother,
-            (EndedUnused | Ended, Event::AskedFor) => EndedLeftToAnother,
-            (LeftToAnother, Event::RecordingStarted) => Used,
-            (EndedLeftToAnother, Event::RecordingStarted) => Ended,
-            (Unused, Event::ProcessEnds) => EndedUnused,
-            (Used, Event::ProcessEnds) => Ended,
-            (LeftToAnother, Event::ProcessEnds) => EndedLeftToAnother,
+            (Unused, CuptiEvent::Attached) => Used,
+            (EndedUnused, CuptiEvent::Attached) => Ended,
+            (Unused | Used, CuptiEvent::AskedFor) => LeftToAnother,
+            (EndedUnused | Ended, CuptiEvent::AskedFor) => EndedLeftToAnother,
+            (LeftToAnother, CuptiEvent::RecordingStarted) => Used,
+            (EndedLeftToAnother, CuptiEvent::RecordingStarted) => Ended,
+            (Unused, CuptiEvent::ProcessEnds) => EndedUnused,
+            (Used, CuptiEvent::ProcessEnds) => Ended,
+            (LeftToAnother, CuptiEvent::ProcessEnds) => EndedLeftToAnother,
             (state, _) => state,
         }
     }
@@ -75,16 +75,16 @@ impl State {
 static STATE: AtomicU8 = AtomicU8::new(Unused as u8);
 
 /// The state now.
-pub(super) fn current() -> State {
+pub(super) fn current() -> CuptiState {
     of(STATE.load(Ordering::Relaxed))
 }
 
-fn of(number: u8) -> State {
+fn of(number: u8) -> CuptiState {
     ALL[usize::from(number) % ALL.len()]
 }
 
 /// Something has happened. Whether it changed the state.
-pub(super) fn apply(event: Event) -> bool {
+pub(super) fn apply(event: CuptiEvent) -> bool {
     let next = |number| Some(of(number).next(event) as u8);
     let (Ok(before) | Err(before)) = STATE.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next);
     of(before) != of(before).next(event)
@@ -101,13 +101,13 @@ mod tests {
 
     #[test]
     fn what_was_left_is_free_when_recording_is_started_again_and_never_at_the_end() {
-        let after = |events: &[Event]| events.iter().fold(Unused, |state, event| state.next(*event));
+        let after = |events: &[CuptiEvent]| events.iter().fold(Unused, |state, event| state.next(*event));
         assert!(after(&[]).is_free() && !after(&[]).was_used());
-        let left = [Event::Attached, Event::AskedFor];
+        let left = [CuptiEvent::Attached, CuptiEvent::AskedFor];
         assert!(!after(&left).is_free() && after(&left).is_left() && after(&left).was_used());
-        assert_eq!(after(&[&left[..], &[Event::RecordingStarted]].concat()), Used);
-        let ended = after(&[&left[..], &[Event::ProcessEnds, Event::RecordingStarted]].concat());
+        assert_eq!(after(&[&left[..], &[CuptiEvent::RecordingStarted]].concat()), Used);
+        let ended = after(&[&left[..], &[CuptiEvent::ProcessEnds, CuptiEvent::RecordingStarted]].concat());
         assert!(!ended.is_free() && !ended.is_left() && ended.was_used());
-        assert!(!after(&[Event::ProcessEnds]).was_used());
+        assert!(!after(&[CuptiEvent::ProcessEnds]).was_used());
     }
 }

@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 
 use rpd_transport::env::Env;
 
-use super::filter::Filter;
+use super::filter::HipFilter;
 
 const ALL: [HipCalls; 2] = [HipCalls::Callbacks, HipCalls::Symbols];
 
@@ -31,7 +31,7 @@ impl HipCalls {
 #[derive(Debug, Default)]
 pub(super) struct HipConfig {
     /// Functions of the HIP API whose calls are recorded.
-    pub(super) apis: Filter,
+    pub(super) apis: HipFilter,
     /// How calls are observed; the recorder's choice if None.
     pub(super) calls: Option<HipCalls>,
 }
@@ -57,7 +57,7 @@ impl HipConfig {
         let Some(text) = env.text("RPDT_HIP_APIS") else {
             return HipConfig { calls, ..HipConfig::default() };
         };
-        let (apis, unknown) = Filter::read(&text.to_string_lossy());
+        let (apis, unknown) = HipFilter::read(&text.to_string_lossy());
         if !unknown.is_empty() {
             env.complain(format!(
                 "RPDT_HIP_APIS: {} ignored; it is all, none, or a list of +hipFunction and -hipFunction, such as -hipMalloc,+hipEventQuery",
@@ -88,7 +88,7 @@ mod tests {
         assert_eq!(read(&both).0.calls, Some(HipCalls::Symbols), "the name of now counts");
         assert_eq!(read(&both[..1]).0.calls, Some(HipCalls::Callbacks));
         let (config, complaints) = read(&[("RPDT_HIP_DOOR", "table"), ("RPDT_HIP_APIS", "+hipMaloc")]);
-        assert_eq!((config.calls, config.apis), (None, Filter::default()));
+        assert_eq!((config.calls, config.apis), (None, HipFilter::default()));
         assert_eq!(complaints[0], "RPDT_HIP_DOOR=table is not auto, callbacks or symbols; auto is used");
         assert!(complaints[1].starts_with("RPDT_HIP_APIS: +hipMaloc (did you mean +hipMalloc?) ignored"));
     }

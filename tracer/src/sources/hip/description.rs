@@ -174,21 +174,21 @@ impl Api {
 
 /// All of it.
 #[derive(Debug)]
-pub(crate) struct Description {
+pub(crate) struct HipDescription {
     pub(super) versions: Vec<HipVersion>,
     /// By name; of one name, later versions last.
     pub(super) apis: Vec<Api>,
 }
 
 /// The description, read at the first call.
-pub(crate) fn get() -> &'static Description {
-    static DESCRIPTION: OnceLock<Description> = OnceLock::new();
-    DESCRIPTION.get_or_init(|| Description::read(TEXT))
+pub(crate) fn get() -> &'static HipDescription {
+    static DESCRIPTION: OnceLock<HipDescription> = OnceLock::new();
+    DESCRIPTION.get_or_init(|| HipDescription::read(TEXT))
 }
 
-impl Description {
-    fn read(text: &'static str) -> Description {
-        let mut description = Description { versions: Vec::new(), apis: Vec::new() };
+impl HipDescription {
+    fn read(text: &'static str) -> HipDescription {
+        let mut description = HipDescription { versions: Vec::new(), apis: Vec::new() };
         for line in text.lines() {
             let mut cells = line.split('\t');
             match cells.next() {

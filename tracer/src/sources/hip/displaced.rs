@@ -8,7 +8,7 @@ use rpd_transport::log;
 use rpd_transport::recorder;
 use rpd_transport::records::Dispatch;
 
-use super::state::{self, Event, State};
+use super::state::{self, HipEvent, HipState};
 use super::{config, description};
 
 /// Kernels without a call, one after the other, that are no coincidence.
@@ -51,7 +51,7 @@ impl Displacement {
 #[cold]
 pub(super) fn noticed() {
     // The writer comes here again and again where kernels are of no call.
-    let Some(recorder) = recorder::get().filter(|_| state::current() == State::Callbacks) else { return };
+    let Some(recorder) = recorder::get().filter(|_| state::current() == HipState::Callbacks) else { return };
     let mut launches = description::get().apis.iter().filter(|api| api.launches());
     // Otherwise the kernels are of calls that nobody wanted, or of lost ones.
     let all_recorded = launches.all(|api| config::get().apis.contains(api.name));
@@ -59,11 +59,11 @@ pub(super) fn noticed() {
         return;
     }
     let there = rpd_preload::library::is_loaded("librpd_hip.so");
-    let (before, after) = state::apply(Event::CallbacksTaken(there));
+    let (before, after) = state::apply(HipEvent::CallbacksTaken(there));
     if before == after {
         return;
     }
-    log::problem(if after == State::DisplacedToSymbols {
+    log::problem(if after == HipState::DisplacedToSymbols {
         "another profiler seems to have taken HIP's callbacks: its calls are recorded by the names of its functions from now on"
     } else {
         "another profiler seems to have taken HIP's callbacks: its calls are not recorded from now on; with librpd_hip.so in LD_PRELOAD they would be"

@@ -24,29 +24,29 @@ const LEFT_OUT: [&str; 14] = [
 
 /// See the module.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Filter {
+pub(crate) struct HipFilter {
     /// Whether functions are recorded that are not named below.
     others: bool,
     /// Those for which the contrary holds.
     except: HashSet<String>,
 }
 
-impl Default for Filter {
-    fn default() -> Filter {
-        Filter { others: true, except: LEFT_OUT.map(String::from).into() }
+impl Default for HipFilter {
+    fn default() -> HipFilter {
+        HipFilter { others: true, except: LEFT_OUT.map(String::from).into() }
     }
 }
 
-impl Filter {
+impl HipFilter {
     /// Reads `all`, `none`, or a list of `+name` and `-name`, which may begin with one of the two and otherwise changes the default.
     /// Names that no version of HIP has are left out of it and given back, each with the one that was probably meant.
-    pub(crate) fn read(text: &str) -> (Filter, Vec<String>) {
-        let mut filter = Filter::default();
+    pub(crate) fn read(text: &str) -> (HipFilter, Vec<String>) {
+        let mut filter = HipFilter::default();
         let mut unknown = Vec::new();
         for (place, word) in text.split(',').map(str::trim).filter(|word| !word.is_empty()).enumerate() {
             match (place, word) {
-                (0, "all") => filter = Filter { others: true, except: HashSet::new() },
-                (0, "none") => filter = Filter { others: false, except: HashSet::new() },
+                (0, "all") => filter = HipFilter { others: true, except: HashSet::new() },
+                (0, "none") => filter = HipFilter { others: false, except: HashSet::new() },
                 _ => match (word.strip_prefix('+'), word.strip_prefix('-')) {
                     (Some(name), _) if is_function(name) => filter.put(name, true),
                     (_, Some(name)) if is_function(name) => filter.put(name, false),
@@ -98,8 +98,8 @@ fn is_function(name: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn filter(text: &str) -> Filter {
-        let (filter, unknown) = Filter::read(text);
+    fn filter(text: &str) -> HipFilter {
+        let (filter, unknown) = HipFilter::read(text);
         assert_eq!(unknown, Vec::<String>::new());
         filter
     }
@@ -107,9 +107,9 @@ mod tests {
     #[test]
     fn polling_is_left_out_unless_asked_for() {
         for name in LEFT_OUT {
-            assert!(!Filter::default().contains(name) && filter("all").contains(name), "{name}");
+            assert!(!HipFilter::default().contains(name) && filter("all").contains(name), "{name}");
         }
-        assert!(Filter::default().contains("hipMalloc"));
+        assert!(HipFilter::default().contains("hipMalloc"));
         assert!(filter("+hipEventQuery").contains("hipEventQuery"));
         assert!(!filter("+hipEventQuery").contains("hipEventRecord"));
     }
@@ -122,12 +122,12 @@ mod tests {
         assert!(!two.is_empty() && two.contains("hipFree") && !two.contains("hipMemcpy"));
         let less = filter("-hipMalloc");
         assert!(!less.contains("hipMalloc") && less.contains("hipFree") && !less.contains("hipSetDevice"));
-        assert_eq!(filter("-hipMalloc,+hipMalloc"), Filter::default());
+        assert_eq!(filter("-hipMalloc,+hipMalloc"), HipFilter::default());
     }
 
     #[test]
     fn wrong_words_are_named() {
-        let (filter, unknown) = Filter::read("+hipMaloc,hipFree,-hipFree,none,-cudaSomethingElse");
+        let (filter, unknown) = HipFilter::read("+hipMaloc,hipFree,-hipFree,none,-cudaSomethingElse");
         assert_eq!(
             unknown,
             [

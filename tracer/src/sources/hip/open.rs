@@ -9,7 +9,7 @@ use rpd_transport::log;
 use rpd_transport::recorder::{self, Recorder};
 
 use super::library::{self, LoadedHip, names, version};
-use super::state::{self, Event, HipLibrary, State};
+use super::state::{self, HipEvent, HipLibrary, HipState};
 use super::{activity, config, description, symbols, tracer_callback};
 use crate::gpu::timing;
 use crate::hsa_runtime::{known, late};
@@ -79,14 +79,14 @@ fn open(recorder: &'static Recorder, library: LoadedHip, late: bool) {
     let known = wanted && describe(&mut hip);
     let hip = state::found(hip);
     // Calls are observed in one way; HIP alone tells of commands.
-    let by_others = by_symbols || state::current() == State::Table;
+    let by_others = by_symbols || state::current() == HipState::Table;
     let (calls, commands) = if hip.library.register_tracer.is_some() {
         let registered = (times_commands || !by_others) && tracer_callback::register(hip);
         (registered && known, registered && times_commands)
     } else {
         activity::open(recorder, hip, known && !by_others)
     };
-    state::apply(Event::Found(calls && !by_others));
+    state::apply(HipEvent::Found(calls && !by_others));
     if late && commands && hip.library.register_tracer.is_none() {
         let say = if BY_REMOTE.load(Ordering::Relaxed) { log::note } else { log::problem };
         say(

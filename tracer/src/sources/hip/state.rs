@@ -11,7 +11,7 @@ use super::library::LoadedHip;
 /// How calls are observed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub(super) enum State {
+pub(super) enum HipState {
     /// It is not decided yet.
     Unknown,
     /// It is decided that wrappers of symbols are not used.
@@ -30,14 +30,14 @@ pub(super) enum State {
     NotObserved,
 }
 
-use State::*;
+use HipState::*;
 
-const ALL: [State; 8] =
+const ALL: [HipState; 8] =
     [Unknown, NotBySymbols, Table, Symbols, Callbacks, DisplacedToSymbols, Displaced, NotObserved];
 
 /// What changes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Event {
+pub(super) enum HipEvent {
     /// HIP has offered its table, and wrappers are in it.
     TableTaken,
     /// Whether wrappers of symbols are used.
@@ -48,17 +48,17 @@ pub(super) enum Event {
     CallbacksTaken(bool),
 }
 
-impl State {
+impl HipState {
     /// The table of transitions; what it does not list changes nothing.
-    fn next(self, event: Event) -> State {
+    fn next(self, event: HipEvent) -> HipState {
         match (self, event) {
-            (_, Event::TableTaken) => Table,
-            (Unknown, Event::SymbolsDecided(true)) => Symbols,
-            (Unknown, Event::SymbolsDecided(false)) => NotBySymbols,
-            (Unknown | NotBySymbols, Event::Found(true)) => Callbacks,
-            (Unknown | NotBySymbols, Event::Found(false)) => NotObserved,
-            (Callbacks, Event::CallbacksTaken(true)) => DisplacedToSymbols,
-            (Callbacks, Event::CallbacksTaken(false)) => Displaced,
+            (_, HipEvent::TableTaken) => Table,
+            (Unknown, HipEvent::SymbolsDecided(true)) => Symbols,
+            (Unknown, HipEvent::SymbolsDecided(false)) => NotBySymbols,
+            (Unknown | NotBySymbols, HipEvent::Found(true)) => Callbacks,
+            (Unknown | NotBySymbols, HipEvent::Found(false)) => NotObserved,
+            (Callbacks, HipEvent::CallbacksTaken(true)) => DisplacedToSymbols,
+            (Callbacks, HipEvent::CallbacksTaken(false)) => Displaced,
             (state, _) => state,
         }
     }
@@ -90,17 +90,17 @@ static STATE: AtomicU8 = AtomicU8::new(Unknown as u8);
 
 /// How calls are observed now.
 #[inline]
-pub(super) fn current() -> State {
+pub(super) fn current() -> HipState {
     of(STATE.load(Ordering::Relaxed))
 }
 
 #[inline]
-fn of(number: u8) -> State {
+fn of(number: u8) -> HipState {
     ALL[usize::from(number) % ALL.len()]
 }
 
 /// Something has happened. The state before and after it.
-pub(super) fn apply(event: Event) -> (State, State) {
+pub(super) fn apply(event: HipEvent) -> (HipState, HipState) {
     let next = |number| Some(of(number).next(event) as u8);
     let (Ok(before) | Err(before)) = STATE.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next);
     (of(before), of(before).next(event))
@@ -178,8 +178,8 @@ mod tests {
 
     #[test]
     fn what_was_decided_first_stays_unless_a_table_comes() {
-        let after = |events: &[Event]| events.iter().fold(Unknown, |state, event| state.next(*event));
-        use Event::*;
+        let after = |events: &[HipEvent]| events.iter().fold(Unknown, |state, event| state.next(*event));
+        use HipEvent::*;
         assert_eq!(after(&[SymbolsDecided(false), Found(true)]), Callbacks);
         assert_eq!(after(&[SymbolsDecided(true), Found(true)]), Symbols);
         assert_eq!(after(&[SymbolsDecided(false), Found(false), SymbolsDecided(true)]), NotObserved);

@@ -11,7 +11,7 @@ use rpd_transport::recorder;
 use super::config::{self, HipCalls};
 use super::library::version;
 use super::library::{self, LoadedHip};
-use super::state::{self, Event, State};
+use super::state::{self, HipEvent, HipState};
 use super::wrapper::{OriginalsOf, Wrapper};
 use crate::gpu::timing::{self, Timing};
 
@@ -24,7 +24,7 @@ pub(crate) fn function(name: &CStr, original: usize) -> usize {
     };
     wrapper.keep(original);
     // HIP may not be initialised yet; this first call is to be recorded all the same.
-    if state::current() == State::Unknown {
+    if state::current() == HipState::Unknown {
         has_calls(LoadedHip::find().as_ref());
     }
     wrapper.address
@@ -32,9 +32,9 @@ pub(crate) fn function(name: &CStr, original: usize) -> usize {
 
 /// Whether calls of this HIP are recorded here, decided when it is asked first. No call of HSA: it may be being initialised.
 pub(super) fn has_calls(library: Option<&LoadedHip>) -> bool {
-    if state::current() == State::Unknown {
+    if state::current() == HipState::Unknown {
         // Another thread that asks at the same time finds the same.
-        state::apply(Event::SymbolsDecided(is_better(library)));
+        state::apply(HipEvent::SymbolsDecided(is_better(library)));
     }
     state::is_by_symbols()
 }

@@ -6,7 +6,7 @@ use std::ffi::c_void;
 use rpd_transport::log;
 
 use super::config;
-use super::state::{self, Event};
+use super::state::{self, HipEvent};
 use super::wrapper::{OriginalsOf, Wrapper};
 use crate::sized_table::SizedTable;
 
@@ -37,7 +37,7 @@ pub(super) unsafe fn patch(instance: u64, table: *mut c_void) {
         replaced += u32::from(done);
     }
     if replaced > 0 {
-        state::apply(Event::TableTaken);
+        state::apply(HipEvent::TableTaken);
     }
     log::info(|| format!("HIP offers its table: {replaced} of its functions are recorded"));
 }

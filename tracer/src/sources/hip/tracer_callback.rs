@@ -16,7 +16,7 @@ use rpd_transport::records::NO_GPU;
 
 use super::call::CallPlace;
 use super::command::{self, Completed, Created};
-use super::state::{self, HipLibrary, State};
+use super::state::{self, HipLibrary, HipState};
 use super::{call, device};
 use crate::gpu::kernels;
 use crate::guard::guard;
@@ -94,7 +94,7 @@ unsafe fn begins(hip: &HipLibrary, id: u32, data: *mut u8) -> i32 {
         if !call::enter(index, api, CallPlace::Data(data, hip.data_size)).is_null() {
             [Some(on_arguments), Some(on_return)]
         } else if hip.times_commands
-            && !(state::current() == State::Callbacks)
+            && !(state::current() == HipState::Callbacks)
             && call::cause_id() != correlation::NONE
         {
             // A wrapper has the call and its arguments already; HIP's commands must know it as well.
