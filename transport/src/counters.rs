@@ -98,7 +98,7 @@ pub struct Counters {
     lost_to: AtomicU64,
     /// Records from rings that are in the file, or counted as lost.
     accounted: AtomicU64,
-    /// Times where the translated start lay after the end and was set to it.
+    /// Starts that were corrected: those of AMD's GPUs that lay after the end, those of NVIDIA's that lay before the call.
     pub clamped: AtomicU64,
     /// Time that application threads waited for buffer space, ns.
     pub waited_ns: AtomicU64,

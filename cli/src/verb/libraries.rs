@@ -48,9 +48,9 @@ Columns:
 
 With --replay:
   recorded       time on the GPU of a call that launched something, on average
-  replayed       time of a call by rocblas-bench or hipblaslt-bench, which make many and measure from the first to the last
+  replayed       time of a call by rocblas-bench or hipblaslt-bench, which measure ten calls in a row
   ratio          replayed over recorded
-  GFLOP/s        recorded; behind it replayed
+  GFLOP/s        of the recorded calls; replayed GFLOP/s is what the program measures
 
 --replay runs these programs where they are installed, on the first GPU of HIP_VISIBLE_DEVICES. It uses no shell, and no option that does
 not describe the computation. The exit status is 1 where a command gave no time; its row says why.
@@ -371,7 +371,7 @@ fn write_replayed(configurations: &[Configuration], replay: &Replay, bench: bool
         ("replayed", Right),
         ("ratio", Right),
         ("GFLOP/s", Right),
-        ("replayed", Right),
+        ("replayed GFLOP/s", Right),
         ("configuration", Left),
     ];
     let mut table = Table::new(&columns);

@@ -295,7 +295,7 @@ fn of_doubles(dir: &Dir) -> String {
         (1, 4, 9000, false),
     ];
     for (number, (gpu, workgroups, time, counts)) in ops.into_iter().enumerate() {
-        let (id, start) = (number + 1, number * 100_000);
+        let (id, start) = (number + 1, 1 + number * 100_000);
         sql += &format!(
             "INSERT INTO rocpd_op VALUES ({id}, {gpu}, 1, {id}, '', {start}, {}, 2, 3);
              INSERT INTO ext_dispatch VALUES ({id}, 2, {workgroups}, 1, 1, 256, 1, 1, 0, 0, '', 0);",
@@ -356,11 +356,12 @@ fn rooflines() {
         (&plain["roofline"]["roof_percent"], &plain["roofline"]["bound"]),
         (&Value::Null, &Value::Null)
     );
-    // In a part of the trace only what is there counts: one grid, whose other dispatches are in it.
+    // In a part of the trace: the counts are with the last dispatch, and of one that is not in this part.
     let part = json(&dir, &["--roofline", &trace, "--end", "299999"]);
-    assert_eq!(part, [] as [Value; 0], "the counts are with the last dispatch");
-    let part = kernel(&[&peaks[..], &["--start", "300000"]].concat());
-    check(&part, 700.0, "uncounted");
+    assert_eq!(part, [] as [Value; 0]);
+    assert_eq!(kernel(&[&peaks[..], &["--start", "300000"]].concat())["roofline"], Value::Null);
+    let said = dir.run(&["blocks", "--roofline", &trace, "--start", "300000"]);
+    assert!(said.expect(0).stderr.contains("1 kernel is left out"), "{said}");
     // A dispatch that ran another instrumented kernel is none of the program's.
     dir.open(&trace)
         .execute_batch("INSERT INTO ext_instrumentation VALUES (9, 3, 2, 0, 1, 3, 'Heatmap', 0, 0, 0, 0, '')")
@@ -372,6 +373,9 @@ fn rooflines() {
     dir.run(&["blocks", "--roofline", &trace])
         .expect(0)
         .says(&["1 kernel has only the times of counted dispatches"]);
+    // One of which cannot be.
+    dir.open(&trace).execute_batch("UPDATE rocpd_op SET start = end + 1 WHERE id = 4").unwrap();
+    assert_eq!(kernel(&peaks)["roofline"], Value::Null);
     // No code object.
     fs::remove_dir_all(dir.path("doubles.rpd.code")).unwrap();
     let ran = dir.run(&["blocks", "--roofline", &trace]);

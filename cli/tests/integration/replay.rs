@@ -107,12 +107,12 @@ fn times_of_commands_are_beside_the_recorded_ones() {
     let table = replay(&dir, &[], &["--bench"]);
     let lines: Vec<&str> = table.expect(0).stdout.lines().collect();
     assert!(
-        lines[0].starts_with("calls  recorded  replayed  ratio  GFLOP/s  replayed  configuration"),
+        lines[0].starts_with("calls  recorded  replayed  ratio  GFLOP/s  replayed GFLOP/s  configuration"),
         "{table}"
     );
     assert!(
         lines[1].starts_with(
-            "    1  4.000 us  10.00 us   2.50   25.600     0.500  rocblas rocblas_sgemm m=8 n=64"
+            "    1  4.000 us  10.00 us   2.50   25.600             0.500  rocblas rocblas_sgemm m=8 n=64"
         ),
         "{table}"
     );
@@ -192,6 +192,24 @@ fn a_command_that_takes_too_long_is_ended_with_all_it_has_started() {
     let table = replay(&dir, &[("rocblas-bench", HANGS)], &["--timeout", "1s"]);
     assert!(table.expect(1).stdout.contains("not done within 1.000 s"), "{table}");
     soon(|| is_gone(&dir));
+}
+
+#[test]
+fn a_process_that_holds_the_output_hides_no_time() {
+    let dir = Dir::new();
+    trace(&dir, &["8"], &[]);
+    // A session of its own has a group of its own, which rpd does not end.
+    let body = format!(
+        "{ROCBLAS}\nsetsid sh -c 'echo $$ >pid.new; mv pid.new pid; exec sleep 600' &\n\
+         until test -e pid; do sleep 0.01; done"
+    );
+    let json = replay(&dir, &[("rocblas-bench", &body)], &["--json"]);
+    let holds = !is_gone(&dir);
+    let pid = std::fs::read_to_string(dir.path("pid")).unwrap();
+    ran(dir.command("kill").arg(pid.trim())).expect(0);
+    let all: Value = serde_json::from_str(&json.expect(0).stdout).unwrap();
+    assert!(holds, "it has ended");
+    assert_eq!(all[0]["replay"]["us"], 10.0, "{all}");
 }
 
 #[test]

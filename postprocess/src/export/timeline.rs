@@ -78,11 +78,12 @@ pub(super) fn write<F: TimelineFormat>(
     out: &mut (dyn Write + Send),
     format: &F,
 ) -> Result<Exported> {
+    // While a recorder writes, each connection sees the trace of its own moment: rows are the oldest, so that whatever they refer to is there.
+    let (scanner, scanned) = scanner(file)?;
     begin_reading(trace)?;
     let selected = region.select(trace, version)?;
     let (rows, texts) = thread::scope(|scope| {
-        let (scanner, scanned) = scanner();
-        let scan = scope.spawn(|| scanner.read(file));
+        let scan = scope.spawn(|| scanner.read());
         let texts = scope.spawn(|| TextCache::of_trace(file, version, F::PUT_TEXT));
         let rows = Rows::of(trace, &selected, F::FIRST_GPU, scanned, notes);
         let scan = scan.join().map_err(|_| anyhow!("the rows could not be read"))?;

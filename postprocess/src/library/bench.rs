@@ -53,7 +53,7 @@ fn rocblas(function: &str, arguments: &Arguments<'_>) -> Option<String> {
                 write!(line, " --{} {}", letters.next()?, NumberType::of_value(value)?.name)
             }
             "execution_type" => write!(line, " --compute_type {}", NumberType::of_value(value)?.name),
-            "algo" => write!(line, " --algo {}", if value.ends_with("_standard") { "0" } else { value }),
+            "algo" => write!(line, " --algo {}", algorithm(value)?),
             "kl" | "ku" | "lda" | "ldb" | "ldc" | "ldd" | "incx" | "incy" | "batch_count"
             | "solution_index" | "flags" => {
                 write!(line, " --{key} {value}")
@@ -66,6 +66,15 @@ fn rocblas(function: &str, arguments: &Arguments<'_>) -> Option<String> {
         options += 1;
     }
     (options > 0).then_some(line)
+}
+
+/// The number of rocblas_gemm_algo, which rocblas-bench takes.
+fn algorithm(value: &str) -> Option<u32> {
+    match value {
+        "rocblas_gemm_algo_standard" => Some(0),
+        "rocblas_gemm_algo_solution_index" => Some(1),
+        number => number.parse().ok(),
+    }
 }
 
 /// What the stride of is meant: `stride_A`, `strideA` and `stride_a`; not `stride_invA`.
@@ -183,6 +192,19 @@ mod tests {
             "n=10 | alpha=2 | alpha_type=rocblas_datatype_f32_r | x_type=rocblas_datatype_f16_r | incx=1 | y_type=rocblas_datatype_bf16_r | incy=1 | execution_type=rocblas_datatype_f32_r",
             "./rocblas-bench -f axpy_ex -n 10 --alpha 2 --a_type f32_r --b_type f16_r --incx 1 --c_type bf16_r --incy 1 --compute_type f32_r",
         );
+    }
+
+    #[test]
+    fn rocblas_bench_takes_algorithms_as_numbers() {
+        for (algo, number) in
+            [("rocblas_gemm_algo_standard", 0), ("rocblas_gemm_algo_solution_index", 1), ("2", 2)]
+        {
+            let arguments = format!("m=4 | algo={algo} | solution_index=7");
+            let command = format!("./rocblas-bench -f gemm_ex -m 4 --algo {number} --solution_index 7");
+            assert("rocblas", "rocblas_gemm_ex", &arguments, &command);
+        }
+        let unknown = Arguments::of("m=4 | algo=rocblas_gemm_algo_other");
+        assert_eq!(command("rocblas", "rocblas_gemm_ex", &unknown), None);
     }
 
     /// Whoever writes a trace must not have a say in what those who read it put into a shell.

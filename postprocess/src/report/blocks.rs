@@ -10,7 +10,7 @@ mod flow;
 mod roofline;
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ops::AddAssign;
 
 use anyhow::Result;
@@ -55,6 +55,9 @@ pub struct KernelBlocks {
     pub kernel: String,
     /// Dispatches that were counted.
     pub dispatches: u64,
+    /// The counts are of other dispatches too, or not of all of these.
+    #[serde(skip)]
+    pub has_other_counts: bool,
     /// Their work-items; none where the trace does not have their launches.
     pub work_items: Option<u64>,
     /// Instructions that wavefronts executed; none where only lanes were counted.
@@ -193,7 +196,7 @@ pub fn blocks(
     let is_in = selected.op_condition(trace, "I.op_id")?;
     let launches = launches(trace, &is_in)?;
     let mut counted: HashMap<String, HashMap<Code, Counts>> = HashMap::new();
-    // For a part: how many dispatches each count is of.
+    // How many dispatches each count is of.
     let mut together: HashMap<String, HashMap<i64, u64>> = HashMap::new();
     let query = format!(
         "SELECT {}, B.number, {}, B.offset, B.size, {}, B.line, B.valu, B.salu, B.vmem, B.smem, B.lds, B.mfma, B.branch, B.other,
@@ -213,9 +216,7 @@ pub fn blocks(
         if matching.is_some_and(|matching| !matching.is_match(&kernel)) {
             continue;
         }
-        if !selected.is_everything()
-            && let Some(dispatches) = optional(row, 20)?
-        {
+        if let Some(dispatches) = optional(row, 20)? {
             let counts = together.entry(kernel.to_string()).or_default();
             let most = counts.entry(row.get_ref(19)?.as_i64().unwrap_or(-1)).or_default();
             *most = dispatches.max(*most);
@@ -228,10 +229,14 @@ pub fn blocks(
             Counts { waves: optional(row, 15)?, lanes: optional(row, 16)?, ticks: optional(row, 17)? };
         *blocks.entry(code(row, objects)?).or_default() += counts;
     }
+    let mut others = HashSet::new();
     for (kernel, counts) in &together {
         let all = counts.values().fold(0, |sum: u64, dispatches| sum.saturating_add(*dispatches));
         let inside = launches.get(kernel).map_or(0, |(dispatches, _)| *dispatches);
         if all != inside {
+            others.insert(kernel.clone());
+        }
+        if all != inside && !selected.is_everything() {
             remark(format!(
                 "{kernel}: its counts are of {} that were counted together; {inside} of these are in that part of the trace",
                 text::counted(all, "dispatch", "dispatches")
@@ -254,6 +259,7 @@ pub fn blocks(
             }
         }
         KernelBlocks {
+            has_other_counts: others.contains(&kernel),
             flops,
             memory_bytes,
             flops_per_byte: flops

@@ -18,7 +18,7 @@ pub(crate) enum Refusal {
     NoLoader,
     #[error(
         "the loader is in the process, but no GPU runtime has called it yet; try again when the program uses its \
-         GPU, or start the program with RPD_REMOTE_FROM=start"
+         GPU, or start the program with RPD_REMOTE_FROM=start, as where CUDA_INJECTION64_PATH names another tool"
     )]
     NoRuntime,
     #[error("the process has the block of another process, which it inherited, and no loader of its own")]

@@ -41,7 +41,9 @@ pub(super) fn add(outcome: CandidateText) -> usize {
     let is_last = outcomes.said.len() > MOST_LINES;
     drop(outcomes);
     match is_last {
-        true => log::problem("more candidates cannot be used; the trace says which, in ext_candidate"),
+        true => log::problem(
+            "more candidates cannot be used, or kernels not counted; the trace says which, in ext_candidate",
+        ),
         false => log::problem(&line),
     }
     number

@@ -78,7 +78,7 @@ pub(super) fn say_what_is_missing(kernels: &[KernelBlocks]) {
     let left_out = kernels.iter().filter(|kernel| kernel.roofline.is_none()).count() as u64;
     if left_out > 0 {
         note(format_args!(
-            "{} left out: the code object or the times of dispatches are not known",
+            "{} left out: the code object, the times of dispatches or the counts of these dispatches alone are not known",
             counted(left_out, "kernel is", "kernels are")
         ));
     }

@@ -4,10 +4,11 @@ use std::collections::{BTreeMap, HashMap};
 use std::env;
 use std::ffi::OsStr;
 use std::fs;
-use std::io::Read;
+use std::io::{ErrorKind, Read};
 use std::path::PathBuf;
 use std::process::{self, Child, ExitStatus, Stdio};
-use std::sync::mpsc::{self, Receiver};
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
@@ -28,11 +29,13 @@ const ROCM: &str = "/opt/rocm/bin";
 /// Where Debian has them: each in a directory of its package.
 const DEBIAN: &str = "/usr/libexec/rocm";
 /// How much of what a program prints is read.
-const MOST_PRINTED: u64 = 1 << 20;
+const MOST_PRINTED: usize = 1 << 20;
 /// Between two looks whether it has ended.
 const LOOK: Duration = Duration::from_millis(10);
 /// How long what it has printed may take to arrive when it has ended. It may have left a process that holds its output.
 const PATIENCE: Duration = Duration::from_secs(1);
+/// How long a killed program may take to end. The GPU's driver may hold it.
+const DYING: Duration = Duration::from_secs(5);
 
 /// What a configuration takes when its command runs alone.
 #[derive(Debug, Clone, Default, Serialize)]
@@ -143,19 +146,19 @@ fn run(
     let cannot = |error: std::io::Error| format!("{shown} cannot be run: {error}");
     let mut child =
         std::os::unix::process::CommandExt::process_group(&mut started, 0).spawn().map_err(cannot)?;
-    let (printed, complaint) = (read(child.stdout.take()), read(child.stderr.take()));
+    let (printed, complaint) = (Printed::by(child.stdout.take()), Printed::by(child.stderr.take()));
     let status = wait(&mut child, limit, progress);
     // What it has started goes with it.
     kill_group(&child);
     let status = match status.map_err(cannot)? {
         Some(status) => status,
         None => {
-            child.wait().map_err(cannot)?;
-            return Err(format!("not done within {}", duration(limit.as_nanos() as f64)));
+            let ended = wait(&mut child, DYING, progress).map_err(cannot)?;
+            let more = if ended.is_none() { ", and cannot be ended" } else { "" };
+            return Err(format!("not done within {}{more}", duration(limit.as_nanos() as f64)));
         }
     };
-    let text = |printed: Receiver<String>| printed.recv_timeout(PATIENCE).unwrap_or_default();
-    let (printed, complaint) = (text(printed), text(complaint));
+    let (printed, complaint) = (printed.text(), complaint.text());
     if !status.success() {
         let line = [complaint, printed].into_iter().find_map(|said| last_line(&said));
         return Err(format!(
@@ -181,18 +184,43 @@ fn wait(child: &mut Child, limit: Duration, progress: &dyn Notes) -> std::io::Re
     }
 }
 
-/// Reads what a program prints, while it runs, so that it never waits for a reader.
-fn read(from: Option<impl Read + Send + 'static>) -> Receiver<String> {
-    let (give, take) = mpsc::channel();
-    std::thread::spawn(move || {
-        let mut printed = Vec::new();
-        if let Some(mut from) = from {
-            let _ = from.by_ref().take(MOST_PRINTED).read_to_end(&mut printed);
-            let _ = std::io::copy(&mut from, &mut std::io::sink());
-        }
-        let _ = give.send(String::from_utf8_lossy(&printed).into_owned());
-    });
-    take
+/// What a program prints. A thread reads it while the program runs, so that it never waits for a reader.
+struct Printed {
+    bytes: Arc<Mutex<Vec<u8>>>,
+    /// Closed at the end of the output.
+    end: Receiver<()>,
+}
+
+impl Printed {
+    fn by(mut from: Option<impl Read + Send + 'static>) -> Printed {
+        let bytes = Arc::new(Mutex::new(Vec::new()));
+        let (open, end) = mpsc::channel();
+        let read = Arc::clone(&bytes);
+        std::thread::spawn(move || {
+            // Dropped with this thread, which closes it.
+            let _open: Sender<()> = open;
+            let mut piece = [0; 4096];
+            while let Some(from) = &mut from {
+                match from.read(&mut piece) {
+                    Ok(0) => break,
+                    Ok(size) => {
+                        let mut kept = read.lock().unwrap_or_else(PoisonError::into_inner);
+                        let room = MOST_PRINTED - kept.len();
+                        kept.extend_from_slice(&piece[..size.min(room)]);
+                    }
+                    Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                    Err(_) => break,
+                }
+            }
+        });
+        Printed { bytes, end }
+    }
+
+    /// What there is at its end, or after the patience.
+    fn text(self) -> String {
+        let _ = self.end.recv_timeout(PATIENCE);
+        String::from_utf8_lossy(&self.bytes.lock().unwrap_or_else(PoisonError::into_inner)).into_owned()
+    }
 }
 
 fn last_line(said: &str) -> Option<String> {

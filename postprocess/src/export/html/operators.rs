@@ -85,7 +85,7 @@ impl Summand for OperatorSums {
     }
 }
 
-/// AllOperatorSums in the order in which they are shown, but for those of the same time.
+/// Sums in the order in which they are shown, but for those of the same time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
 #[repr(C)]
 struct Shown {
@@ -240,7 +240,7 @@ impl OperatorTexts<'_> {
     }
 }
 
-/// AllOperatorSums, those with the most time first, then in the order of names.
+/// The sums of all operators, those with the most time first, then in the order of names.
 pub(super) struct AllOperatorSums {
     sorted: Sorted<Shown>,
     next: Option<Shown>,

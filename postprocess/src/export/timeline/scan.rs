@@ -35,14 +35,22 @@ pub(super) struct ScannedRows {
 
 /// Reads the rows.
 pub(super) struct Scanner {
+    trace: Connection,
     links: SyncSender<Batch<3>>,
     calls: SyncSender<Batch<7>>,
     ops: SyncSender<Batch<7>>,
     sensors: SyncSender<Batch<2>>,
 }
 
-/// What reads rows, and where they arrive.
-pub(super) fn scanner() -> (Scanner, ScannedRows) {
+/// What reads the rows of the trace `file` as they are now, and where they arrive.
+///
+/// # Errors
+/// When the trace cannot be read.
+pub(super) fn scanner(file: &Path) -> Result<(Scanner, ScannedRows)> {
+    let (trace, _) = rpd_schema::open_read(file)?;
+    begin_reading(&trace)?;
+    // The first thing that is read decides on the moment.
+    has_table(&trace, "rocpd_op")?;
     let (links, links_arriving) = sync_channel(WAITING);
     let (calls, calls_arriving) = sync_channel(WAITING);
     let (ops, ops_arriving) = sync_channel(WAITING);
@@ -53,18 +61,16 @@ pub(super) fn scanner() -> (Scanner, ScannedRows) {
         ops: Arriving::of(ops_arriving),
         sensors: Arriving::of(sensors_arriving),
     };
-    (Scanner { links, calls, ops, sensors }, scanned)
+    Ok((Scanner { trace, links, calls, ops, sensors }, scanned))
 }
 
 impl Scanner {
-    /// Reads the rows of the trace `file`, until nobody takes them any more.
+    /// Reads the rows, until nobody takes them any more.
     ///
     /// # Errors
     /// When the trace cannot be read.
-    pub(super) fn read(self, file: &Path) -> Result<()> {
-        let (trace, _) = rpd_schema::open_read(file)?;
-        begin_reading(&trace)?;
-        let Scanner { links, calls, ops, sensors } = self;
+    pub(super) fn read(self) -> Result<()> {
+        let Scanner { trace, links, calls, ops, sensors } = self;
         read(&trace, "rocpd_api_ops", "SELECT api_id, rowid, op_id FROM rocpd_api_ops", links)?;
         let query = "SELECT id, pid, tid, start, \"end\", apiName_id, args_id FROM rocpd_api ORDER BY id";
         read(&trace, "rocpd_api", query, calls)?;

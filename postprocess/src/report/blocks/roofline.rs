@@ -11,6 +11,7 @@ use rusqlite::Connection;
 use serde::Serialize;
 
 use super::{ANALYZER, KernelBlocks};
+use crate::check::rule::are_sound;
 use crate::region::Selected;
 use crate::trace::launch::{LaunchJoin, SIZES};
 
@@ -79,7 +80,9 @@ pub fn add_rooflines(
 ) -> Result<()> {
     let times = times(trace, selected)?;
     for kernel in kernels {
-        let Some(work) = kernel.flops.zip(kernel.memory_bytes) else { continue };
+        // Work of other dispatches than those whose times are known says nothing of a rate.
+        let work = kernel.flops.zip(kernel.memory_bytes).filter(|_| !kernel.has_other_counts);
+        let Some(work) = work else { continue };
         let Some(grids) = times.get(&kernel.kernel) else { continue };
         let counted = || grids.iter().filter(|grid| grid.counted.0 > 0);
         let has_others = counted().all(|grid| grid.uncounted.0 > 0);
@@ -105,7 +108,7 @@ fn times(trace: &Connection, selected: &Selected) -> Result<HashMap<String, Vec<
     let is_in = selected.op_condition(trace, "O.id")?;
     // Dispatches with other analyzers ran neither the program's own kernel nor one that counts.
     let query = format!(
-        "SELECT {}, O.gpuId, O.end - O.start, C.op_id IS NOT NULL, {sizes}
+        "SELECT {}, O.gpuId, O.start, O.end, C.op_id IS NOT NULL, {sizes}
          FROM rocpd_op O JOIN rocpd_string S ON S.id = O.description_id
              LEFT JOIN (SELECT DISTINCT op_id FROM ext_instrumentation WHERE analyzer = '{ANALYZER}') C ON C.op_id = O.id
              {join}
@@ -118,17 +121,22 @@ fn times(trace: &Connection, selected: &Selected) -> Result<HashMap<String, Vec<
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
         let number = |column: usize| Ok::<_, rusqlite::Error>(row.get_ref(column)?.as_i64().ok());
-        let (Some(gpu), Some(time), counts) = (number(1)?, number(2)?, number(3)? == Some(1)) else {
-            continue;
+        let (Some(gpu), counts) = (number(1)?, number(4)? == Some(1)) else { continue };
+        let times = number(2)?.zip(number(3)?).filter(|times| are_sound(*times));
+        let time = match times {
+            Some((start, end)) => (end - start) as f64,
+            // Its work is there.
+            None if counts => f64::NAN,
+            None => continue,
         };
         let mut sizes = [None; SIZES.len()];
         for (place, size) in sizes.iter_mut().enumerate() {
-            *size = number(4 + place)?;
+            *size = number(5 + place)?;
         }
         let of_kernel = grids.entry(text_of(row.get_ref(0)?).into_owned()).or_default();
         let grid = of_kernel.entry((gpu, sizes)).or_default();
         let (count, sum) = if counts { &mut grid.counted } else { &mut grid.uncounted };
-        (*count, *sum) = (*count + 1, *sum + time as f64);
+        (*count, *sum) = (*count + 1, *sum + time);
     }
     Ok(grids.into_iter().map(|(kernel, grids)| (kernel, grids.into_values().collect())).collect())
 }

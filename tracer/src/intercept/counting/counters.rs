@@ -263,7 +263,7 @@ impl BlockCounters {
         let reasons = [
             (
                 &self.kernel.too_large,
-                "its workgroups have too many waves for the registers that it needs then",
+                "its workgroups have too many waves for the registers that it needs when it is counted",
             ),
             (
                 &self.kernel.may_hang,

@@ -6,7 +6,7 @@
 
 use std::ffi::c_void;
 use std::ptr;
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock};
 use std::time::Duration;
 
@@ -39,6 +39,9 @@ pub(super) struct Attachment {
     subscriber: usize,
 }
 
+/// How long after a start cuInit may have been running for: it takes seconds where there are many GPUs.
+const LONGEST_INIT: Duration = Duration::from_secs(20);
+
 /// What does not change while the process lives.
 struct Found {
     /// Of CUDA, as the driver has it. It does not tell when the process ends.
@@ -56,8 +59,11 @@ static FOUND: OnceLock<Found> = OnceLock::new();
 static REFUSED: Mutex<Option<String>> = Mutex::new(None);
 /// That is not tried again before recording is started.
 static WAITS_FOR_START: AtomicBool = AtomicBool::new(false);
-/// The driver was there when CUPTI was last tried, and not initialised: nobody tells when it is, where cuInit had begun before the recorder came.
+/// Recording was started not long ago, and the driver was there when CUPTI was last tried, but not initialised: where cuInit had begun before the
+/// recorder came, nobody tells when it is.
 static AWAITS_DRIVER: AtomicBool = AtomicBool::new(false);
+/// When recording was last started, ns of CLOCK_MONOTONIC.
+static STARTED_AT: AtomicU64 = AtomicU64::new(0);
 /// The process that has initialised CUDA, as far as it is known; 0 for none. Processes forked from it cannot use CUDA.
 static INITIALISED_BY: AtomicU32 = AtomicU32::new(0);
 
@@ -101,6 +107,7 @@ pub(super) fn leave_to_another() {
 /// Recording is started: CUPTI is tried again where it could not be used.
 pub(super) fn started(recorder: &'static Recorder) {
     WAITS_FOR_START.store(false, Ordering::Relaxed);
+    STARTED_AT.store(clock::monotonic(), Ordering::Relaxed);
     follow(recorder, false);
     if awaits_driver() {
         // The writer visits from now on at that pace.
@@ -155,7 +162,8 @@ fn driver(is_starting: bool) -> Option<&'static Driver> {
         }
     };
     if !is_starting && !driver.is_initialised() {
-        AWAITS_DRIVER.store(true, Ordering::Relaxed);
+        let since_start = clock::monotonic().saturating_sub(STARTED_AT.load(Ordering::Relaxed));
+        AWAITS_DRIVER.store(u128::from(since_start) < LONGEST_INIT.as_nanos(), Ordering::Relaxed);
         return None;
     }
     INITIALISED_BY.store(std::process::id(), Ordering::Relaxed);

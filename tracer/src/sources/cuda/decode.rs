@@ -309,14 +309,15 @@ impl Decoder {
         true
     }
 
-    /// The operation, which did not begin before its call: where CUPTI says so, it is moved to the call's begin.
+    /// The operation, which did not begin before its call: where CUPTI says so, it begins with the call. Its end stays, where the next operation of
+    /// the stream may begin.
     fn not_before(&self, call: u64, operation: &Operation) -> Operation {
         let early = call.saturating_sub(operation.start);
         if operation.start == 0 || !(1..=MOST_EARLY).contains(&early) {
             return *operation;
         }
         self.recorder.counters.clamped.fetch_add(1, Ordering::Relaxed);
-        Operation { start: operation.start + early, end: operation.end + early, ..*operation }
+        Operation { start: call, end: operation.end.max(call), ..*operation }
     }
 
     /// # Safety

@@ -117,7 +117,7 @@ impl Device {
         }
     }
 
-    /// What the driver samples until it is asked again is not wanted.
+    /// Leaves out what the driver samples until it is asked again.
     pub(super) fn skip(&mut self) {
         if let Device::Nvml(device) = self {
             device.skip();

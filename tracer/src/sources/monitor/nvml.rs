@@ -103,6 +103,10 @@ const _: () = assert!(size_of::<Sample>() == 16);
 
 /// NVML_VALUE_NOT_AVAILABLE.
 const UNKNOWN: u64 = u64::MAX;
+/// NVML_ERROR_INVALID_ARGUMENT.
+const INVALID_ARGUMENT: Answer = 2;
+/// NVML_ERROR_NOT_SUPPORTED.
+const NOT_SUPPORTED: Answer = 3;
 /// NVML_ERROR_INSUFFICIENT_SIZE.
 const TOO_SMALL: Answer = 7;
 /// NVML_ERROR_NOT_FOUND: no sample is that new.
@@ -423,8 +427,8 @@ impl NvmlDevice {
     fn power_samples(&mut self) -> Option<Vec<(u64, Micro)>> {
         let samples = self.nvml.samples.filter(|_| !self.power.is_refused)?;
         let is_recent = self.power.asked.is_some_and(|asked| asked.elapsed() < SAMPLES_EVERY);
-        if is_recent && self.power.since.is_some() {
-            return Some(Vec::new());
+        if is_recent {
+            return self.power.since.map(|_| Vec::new());
         }
         self.power.asked = Some(Instant::now());
         let (now, wall_us) = (clock::monotonic(), clock::read(Clock::Realtime) / 1000);
@@ -441,7 +445,8 @@ impl NvmlDevice {
                 SUCCESS if kind == UNSIGNED_INT => (count as usize).min(MOST_SAMPLES),
                 NONE_NEWER => 0,
                 _ => {
-                    self.power.is_refused = true;
+                    // What is busy now may answer the next time.
+                    self.power.is_refused = [SUCCESS, NOT_SUPPORTED, INVALID_ARGUMENT].contains(&answer);
                     return None;
                 }
             };

@@ -23,10 +23,13 @@ struct Open {
     is_buffered: bool,
 }
 
+/// How long the value of a sample in a driver's buffer is taken to last, ns: until the next one, which is asked for a while later.
+const BUFFERED: u64 = 120_000_000;
+
 /// See the module.
 pub(super) struct Runs {
     open: Vec<Option<Open>>,
-    /// Time from one sample to the next: no value is taken to last longer than that after its last sample.
+    /// Time from one sample to the next: no value is taken to last longer than that after its last sample, but for those of buffers.
     period: u64,
     /// A run that is longer is cut, so that a process that is killed has most of it in its file.
     longest: u64,
@@ -92,7 +95,8 @@ impl Runs {
     }
 
     fn end_of(&self, run: Open, time: u64) -> u64 {
-        time.min(run.last + self.period)
+        let lasts = if run.is_buffered { self.period.max(BUFFERED) } else { self.period };
+        time.min(run.last + lasts)
     }
 }
 
@@ -170,7 +174,7 @@ mod tests {
         }
         runs.cut(125, &mut emit);
         runs.end_all(140, &mut emit);
-        assert_eq!(rows, [(50, 70, 4), (70, 90, 5), (90, 95, 6), (95, 120, 8), (120, 130, 8)]);
+        assert_eq!(rows, [(50, 70, 4), (70, 90, 5), (90, 95, 6), (95, 120, 8), (120, 140, 8)]);
     }
 
     #[test]
