@@ -53,7 +53,7 @@ use crate::notes::{SharedNotes, undone};
 use crate::text::{self, counted};
 use files::Files;
 use manifest::{Manifest, Manifests};
-use place::{Place, TEMPORARY, encoded, shown};
+use place::{DatasetPlace, TEMPORARY, encoded, shown};
 use rows::Copy;
 use source::{RankPart, TraceSource, identities, ranks_of_job};
 use table::{API, MONITOR, OP, TABLES};
@@ -112,7 +112,7 @@ pub fn add(
     let _held = notes.hold_signals().context("cannot hold signals back")?;
     let mut added = Vec::new();
     let mut all = || -> Result<()> {
-        let place = Place::prepare(directory, options.append, options.slice_ns)?;
+        let place = DatasetPlace::prepare(directory, options.append, options.slice_ns)?;
         for trace in traces {
             let source = TraceSource::open(trace, notes)?;
             for rank in source.ranks(&place, options, notes)? {
@@ -157,7 +157,7 @@ fn partition(job: &str, node: &str, rank: i64) -> PathBuf {
 }
 
 fn add_rank(
-    place: &Place,
+    place: &DatasetPlace,
     source: &TraceSource,
     rank: &RankPart,
     options: &AddOptions,
@@ -229,7 +229,7 @@ fn add_rank(
 }
 
 /// Removes files of a part that its manifest does not name: those of an earlier, shorter recording, and what somebody left who was killed.
-fn remove_others(place: &Place, partition: &Path, manifest: &Manifest) -> Result<()> {
+fn remove_others(place: &DatasetPlace, partition: &Path, manifest: &Manifest) -> Result<()> {
     let (whole, temporary) = (format!("part-{}-", manifest.part), format!("{TEMPORARY}{}-", manifest.part));
     for table in TABLES {
         for path in manifest::files(&place.directory.join(table.name).join(partition))? {

@@ -10,7 +10,7 @@ use serde::Serialize;
 use sha2::{Digest, Sha256};
 
 use super::manifest::{self, Manifest, Manifests, PartFile, files};
-use super::place::{Place, TEMPORARY, length, shown};
+use super::place::{DatasetPlace, TEMPORARY, length, shown};
 use super::table::TABLES;
 use super::{hexadecimal, place_of};
 use crate::notes::{SharedNotes, look};
@@ -85,7 +85,7 @@ pub struct DatasetFinding {
 /// # Errors
 /// When there is no dataset, or it cannot be read.
 pub fn check(directory: &Path, ranks: Option<i64>, notes: &SharedNotes) -> Result<Checked> {
-    let place = Place::open(directory)?;
+    let place = DatasetPlace::open(directory)?;
     let Manifests { read, left, mut findings } = Manifests::of(&place)?;
     let mut named = BTreeSet::new();
     let mut bytes: u64 = 0;
@@ -125,7 +125,7 @@ pub fn check(directory: &Path, ranks: Option<i64>, notes: &SharedNotes) -> Resul
 }
 
 /// A manifest that cannot be used, for this reason.
-pub(super) fn unusable(place: &Place, path: &Path, why: &str) -> DatasetFinding {
+pub(super) fn unusable(place: &DatasetPlace, path: &Path, why: &str) -> DatasetFinding {
     DatasetFinding {
         kind: DatasetFindingKind::Damaged,
         place: place.relative(path),
@@ -134,7 +134,7 @@ pub(super) fn unusable(place: &Place, path: &Path, why: &str) -> DatasetFinding 
 }
 
 /// A manifest that names a file of another one.
-pub(super) fn named_twice(place: &Place, path: &Path, other: &Path, file: &Path) -> DatasetFinding {
+pub(super) fn named_twice(place: &DatasetPlace, path: &Path, other: &Path, file: &Path) -> DatasetFinding {
     let [other, file] = [other, file].map(|path| text::escape(&place.relative(path)).into_owned());
     DatasetFinding {
         kind: DatasetFindingKind::Double,
@@ -146,7 +146,11 @@ pub(super) fn named_twice(place: &Place, path: &Path, other: &Path, file: &Path)
 }
 
 /// What is wrong with a file that a manifest names.
-pub(super) fn wrong(place: &Place, manifest: &Manifest, file: &PartFile) -> Result<Option<DatasetFinding>> {
+pub(super) fn wrong(
+    place: &DatasetPlace,
+    manifest: &Manifest,
+    file: &PartFile,
+) -> Result<Option<DatasetFinding>> {
     let trace = text::escape(&manifest.trace);
     let path = file.at(place);
     let found = |kind, what: String| Ok(Some(DatasetFinding { kind, place: file.path.clone(), what }));
@@ -189,7 +193,7 @@ fn digest(path: &Path) -> io::Result<String> {
 }
 
 /// Files in the folders of the tables that no manifest names.
-fn leftovers(place: &Place, named: &BTreeSet<PathBuf>) -> Result<Vec<DatasetFinding>> {
+fn leftovers(place: &DatasetPlace, named: &BTreeSet<PathBuf>) -> Result<Vec<DatasetFinding>> {
     let mut paths: Vec<PathBuf> = Vec::new();
     for folder in TABLES.iter().map(|table| table.name).chain([manifest::FOLDER, "_clock", "_node"]) {
         paths.extend(files(&place.directory.join(folder))?);

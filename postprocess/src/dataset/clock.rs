@@ -9,7 +9,7 @@ use anyhow::Result;
 use rpd_schema::{SessionInfo, session_fact};
 use serde::{Deserialize, Serialize};
 
-use super::place::{Place, claim, encoded};
+use super::place::{DatasetPlace, claim, encoded};
 
 /// Characters of a boot's id behind the name of a host, where two hosts have one name.
 const BOOT_SHOWN: usize = 8;
@@ -83,7 +83,7 @@ fn candidates(name: &str, boot: &str) -> [String; 3] {
 }
 
 /// In the dataset, for all who add to it.
-impl KnownHosts for Place {
+impl KnownHosts for DatasetPlace {
     fn known(&self, host: &Host) -> Result<Option<HostClock>> {
         let Some((file, _)) = host.key() else { return Ok(None) };
         super::place::read(&self.directory.join("_clock").join(format!("{file}.json")))

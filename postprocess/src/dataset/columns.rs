@@ -17,7 +17,7 @@ use parquet::arrow::arrow_reader::{
 use parquet::file::statistics::Statistics;
 
 use super::manifest::PartFile;
-use super::place::{Place, length, shown};
+use super::place::{DatasetPlace, length, shown};
 
 /// Rows that are in memory at a time.
 const ROWS: usize = 8192;
@@ -31,7 +31,7 @@ pub(super) struct Columns {
 }
 
 /// Says that a file is damaged, and what to do about it.
-pub(super) fn damaged(place: &Place, path: &Path) -> String {
+pub(super) fn damaged(place: &DatasetPlace, path: &Path) -> String {
     format!("{} is damaged: rpd dataset check {} says what to do", shown(path), place.in_shell())
 }
 
@@ -50,7 +50,7 @@ impl Columns {
     ///
     /// # Errors
     /// When it is not there, or not what was written.
-    pub(super) fn open(place: &Place, part: &PartFile) -> Result<Columns> {
+    pub(super) fn open(place: &DatasetPlace, part: &PartFile) -> Result<Columns> {
         let path = part.at(place);
         let size = match length(&path) {
             Ok(size) => size,

@@ -7,13 +7,13 @@ use anyhow::Result;
 
 use super::check::{DatasetFinding, double, missing_ranks};
 use super::manifest::{Manifest, Manifests, PartFile};
-use super::place::{Place, shown};
+use super::place::{DatasetPlace, shown};
 use crate::text::counted;
 
 /// A dataset as it was when it was opened.
 #[derive(Debug)]
 pub struct DatasetContents {
-    pub(super) place: Place,
+    pub(super) place: DatasetPlace,
     /// In the order of job, node and rank.
     pub ranks: Vec<Rank>,
     /// What the manifests say is wrong; files are not looked at.
@@ -39,7 +39,7 @@ impl DatasetContents {
     /// # Errors
     /// When there is none, or it cannot be read.
     pub fn open(directory: &Path) -> Result<DatasetContents> {
-        let place = Place::open(directory)?;
+        let place = DatasetPlace::open(directory)?;
         let Manifests { read, mut findings, .. } = Manifests::of(&place)?;
         let parts: Vec<&Manifest> = read.iter().collect();
         findings.extend(double(&parts));
@@ -134,7 +134,7 @@ impl PartFile {
     }
 
     /// Where it is. A manifest cannot lead out of the dataset.
-    pub(super) fn at(&self, place: &Place) -> PathBuf {
+    pub(super) fn at(&self, place: &DatasetPlace) -> PathBuf {
         let inside =
             Path::new(&self.path).components().filter(|part| matches!(part, std::path::Component::Normal(_)));
         place.directory.join(inside.collect::<PathBuf>())

@@ -15,7 +15,7 @@ use tempfile::{NamedTempFile, TempPath};
 use super::cells::Integers;
 use super::hexadecimal;
 use super::manifest::PartFile;
-use super::place::{Place, shown, temporary};
+use super::place::{DatasetPlace, shown, temporary};
 use super::table::Table;
 
 /// Files of one table that are open at a time. Rows are nearly in order of time, so that those of a few slices come together.
@@ -29,7 +29,7 @@ pub(super) type Arrays<'a> = dyn FnMut(&[u32]) -> Result<Option<Vec<ArrayRef>>> 
 
 /// The files of one part.
 pub(super) struct Files<'a> {
-    place: &'a Place,
+    place: &'a DatasetPlace,
     /// `job=.../node=.../rank=...`.
     partition: PathBuf,
     /// The part's number, in hexadecimal digits.
@@ -71,7 +71,7 @@ impl Span {
 }
 
 impl<'a> Files<'a> {
-    pub(super) fn new(place: &'a Place, partition: PathBuf, part: String) -> Files<'a> {
+    pub(super) fn new(place: &'a DatasetPlace, partition: PathBuf, part: String) -> Files<'a> {
         Files { place, partition, part, open: Vec::new(), complete: Vec::new(), made: 0 }
     }
 

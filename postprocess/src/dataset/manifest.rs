@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::check::{DatasetFinding, named_twice, unusable};
 use super::partition;
-use super::place::{self, Place, shown};
+use super::place::{self, DatasetPlace, shown};
 use crate::text;
 
 /// The folder of all manifests.
@@ -83,12 +83,12 @@ impl Manifest {
     }
 
     /// The file that it is in.
-    pub(super) fn path(&self, place: &Place) -> PathBuf {
+    pub(super) fn path(&self, place: &DatasetPlace) -> PathBuf {
         folder(place, &partition(&self.job, &self.node, self.rank)).join(format!("{}.json", self.part))
     }
 
     /// What no manifest has that was written whole and not changed.
-    fn flaw(&self, place: &Place) -> Option<String> {
+    fn flaw(&self, place: &DatasetPlace) -> Option<String> {
         if u32::try_from(self.rank).is_err() {
             return Some(format!("rank {} is none", self.rank));
         }
@@ -132,7 +132,7 @@ impl Manifests {
     ///
     /// # Errors
     /// When a folder cannot be read.
-    pub(super) fn of(place: &Place) -> Result<Manifests> {
+    pub(super) fn of(place: &DatasetPlace) -> Result<Manifests> {
         Manifests::below(place, &place.directory.join(FOLDER))
     }
 
@@ -140,7 +140,7 @@ impl Manifests {
     ///
     /// # Errors
     /// When a folder cannot be read.
-    pub(super) fn below(place: &Place, folder: &Path) -> Result<Manifests> {
+    pub(super) fn below(place: &DatasetPlace, folder: &Path) -> Result<Manifests> {
         let mut found = Manifests { read: Vec::new(), left: Vec::new(), findings: Vec::new() };
         let mut all: Vec<(PathBuf, Manifest)> = Vec::new();
         for path in files(folder)? {
@@ -217,6 +217,6 @@ pub(super) fn files(folder: &Path) -> Result<Vec<PathBuf>> {
 }
 
 /// Where the manifests of a rank are.
-pub(super) fn folder(place: &Place, partition: &Path) -> PathBuf {
+pub(super) fn folder(place: &DatasetPlace, partition: &Path) -> PathBuf {
     place.directory.join(FOLDER).join(partition)
 }

@@ -62,39 +62,39 @@ struct Format {
 
 /// An open dataset.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct DatasetPlace {
     pub(super) directory: PathBuf,
     /// Length of a time slice, ns; 0 where there is one slice.
     pub(super) slice_ns: i64,
 }
 
-impl Place {
+impl DatasetPlace {
     /// The dataset that is there.
     ///
     /// # Errors
     /// When there is none, or it is of another version.
-    pub(super) fn open(directory: &Path) -> Result<Place> {
+    pub(super) fn open(directory: &Path) -> Result<DatasetPlace> {
         let shown = text::escape(&directory.to_string_lossy()).into_owned();
         let Some(format) = read::<Format>(&directory.join(DATASET))? else {
             bail!("{shown} is no dataset: it has no {DATASET}; rpd dataset DIR FILE... makes one");
         };
-        Place::of(directory, format, &shown)
+        DatasetPlace::of(directory, format, &shown)
     }
 
-    fn of(directory: &Path, format: Format, shown: &str) -> Result<Place> {
+    fn of(directory: &Path, format: Format, shown: &str) -> Result<DatasetPlace> {
         if format.format != FORMAT || format.version != VERSION {
             bail!(
                 "{shown} is a dataset of another version of rpd: use that, or make the dataset anew elsewhere"
             );
         }
-        Ok(Place { directory: directory.to_path_buf(), slice_ns: format.slice_ns.max(0) })
+        Ok(DatasetPlace { directory: directory.to_path_buf(), slice_ns: format.slice_ns.max(0) })
     }
 
     /// The dataset to which traces are to be added: a new one, or with `append` the one that is there.
     ///
     /// # Errors
     /// When there is something else, or a dataset with other slices.
-    pub(super) fn prepare(directory: &Path, append: bool, slice_ns: Option<i64>) -> Result<Place> {
+    pub(super) fn prepare(directory: &Path, append: bool, slice_ns: Option<i64>) -> Result<DatasetPlace> {
         let shown = text::escape(&directory.to_string_lossy()).into_owned();
         let cannot = || format!("cannot make the dataset {shown}");
         fs::create_dir_all(directory).with_context(cannot)?;
@@ -111,7 +111,7 @@ impl Place {
         }
         let format = Format { format: FORMAT.to_string(), version: VERSION, slice_ns: slice_ns.unwrap_or(0) };
         let format = claim(&about, &format)?;
-        let place = Place::of(directory, format, &shown)?;
+        let place = DatasetPlace::of(directory, format, &shown)?;
         match slice_ns.filter(|wanted| *wanted != place.slice_ns) {
             Some(_) if place.slice_ns == 0 => {
                 bail!("{shown} has no time slices: leave --slice out, or make another dataset")

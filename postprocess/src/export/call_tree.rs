@@ -27,7 +27,7 @@ use crate::report::caused::CausedOps;
 use crate::text;
 use crate::trace::has_table;
 use crate::trace::ids::Ids;
-pub(super) use names::{Frame, FrameNames, REMEMBERED};
+pub(super) use names::{FrameNames, REMEMBERED, TreeFrame};
 
 /// What the width of a frame is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,7 +55,7 @@ pub(super) trait Trees {
     fn thread(&mut self, thread: &Thread<'_>, now: i64) -> Result<()>;
 
     /// A frame begins, which is that call, a frame of it or an operation of it.
-    fn enter(&mut self, names: &mut FrameNames<'_>, frame: Frame, call: i64, now: i64) -> Result<()>;
+    fn enter(&mut self, names: &mut FrameNames<'_>, frame: TreeFrame, call: i64, now: i64) -> Result<()>;
 
     /// The frame that was entered last and is open ends.
     fn leave(&mut self, now: i64) -> Result<()>;
@@ -300,7 +300,7 @@ impl Scan<'_> {
 
 /// A frame that is open.
 struct Open {
-    frame: Frame,
+    frame: TreeFrame,
     end: i64,
     /// The call that this is, or that it is a frame of.
     call: i64,
@@ -411,7 +411,7 @@ impl<T: Trees> Walk<'_, T> {
         while self.open.last().is_some_and(|open| open.end < end) {
             self.leave(start)?;
         }
-        let around: Vec<Frame> = match self.open.iter().rev().find(|open| open.is_frame) {
+        let around: Vec<TreeFrame> = match self.open.iter().rev().find(|open| open.is_frame) {
             None => Vec::new(),
             Some(Open { call, .. }) => {
                 let of_call = self.open.iter().filter(|open| open.is_frame && open.call == *call);
@@ -420,17 +420,18 @@ impl<T: Trees> Walk<'_, T> {
         };
         let mut frames = std::mem::take(&mut self.frames_ahead);
         let repeated =
-            frames.iter().zip(&around).take_while(|(name, known)| Frame::function(**name) == **known);
+            frames.iter().zip(&around).take_while(|(name, known)| TreeFrame::function(**name) == **known);
         let repeated = repeated.count();
         for name in frames.drain(..).skip(repeated) {
             self.push(
                 names,
-                Open { frame: Frame::function(name), end, call: record.call, is_frame: true },
+                Open { frame: TreeFrame::function(name), end, call: record.call, is_frame: true },
                 start,
             )?;
         }
         self.frames_ahead = frames;
-        let frame = if record.value == 1 { Frame::marker(record.text) } else { Frame::function(record.name) };
+        let frame =
+            if record.value == 1 { TreeFrame::marker(record.text) } else { TreeFrame::function(record.name) };
         self.push(names, Open { frame, end, call: record.call, is_frame: false }, start)
     }
 
@@ -458,7 +459,7 @@ impl<T: Trees> Walk<'_, T> {
             self.trees.enter(names, open.frame, open.call, self.clock)?;
         }
         self.entered = self.open.len();
-        let frame = Frame::operation(record.name, record.text);
+        let frame = TreeFrame::operation(record.name, record.text);
         self.trees.enter(names, frame, record.call, self.clock)?;
         self.clock = self.clock.saturating_add(record.value);
         self.trees.leave(self.clock)

@@ -16,7 +16,9 @@ use rusqlite::Connection;
 use super::elements::Elements;
 use super::json::{digits, escape_into};
 use super::texts::TraceTexts;
-use super::timeline::events::{Arrow, Call, Counter, Events, Facts, Frame, Op, Place, Process, Sort, Track};
+use super::timeline::events::{
+    Arrow, Call, Counter, Events, Facts, Op, Place, Process, Sort, TimelineFrame, Track,
+};
 use super::timeline::{self, Exported, FIRST_GPU, OpDetails, graph_handle, handle};
 use super::trace_event::{name, number, place, slice, time, value};
 use crate::notes::Notes;
@@ -193,7 +195,7 @@ impl Events for Trace {
         Ok(())
     }
 
-    fn frame(&mut self, texts: &mut TraceTexts<'_>, frame: &Frame) -> Result<()> {
+    fn frame(&mut self, texts: &mut TraceTexts<'_>, frame: &TimelineFrame) -> Result<()> {
         let text = texts.arguments(frame.text)?;
         let bytes = self.elements.next()?;
         if frame.is_graph {

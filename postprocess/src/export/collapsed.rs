@@ -11,7 +11,7 @@ use rusqlite::Connection;
 use rustc_hash::FxHashMap;
 
 use super::Exported;
-use super::call_tree::{self, Frame, FrameNames, NO_CALL, Thread, TreeOptions, Trees};
+use super::call_tree::{self, FrameNames, NO_CALL, Thread, TreeFrame, TreeOptions, Trees};
 use super::timeline::begin_reading;
 use crate::notes::Notes;
 use crate::text::escape;
@@ -65,7 +65,7 @@ enum Label {
     /// Number of a process' or thread's name.
     Root(u32),
     /// Number of a frame's name.
-    Frame(u32),
+    TreeFrame(u32),
 }
 
 /// The stacks so far.
@@ -80,7 +80,7 @@ struct Stacks<W> {
     /// Names of processes and threads, likewise.
     roots: Vec<String>,
     /// The stack that is open, with what its frames are named by; those of the process and thread by nothing.
-    open: Vec<(u32, Option<Frame>)>,
+    open: Vec<(u32, Option<TreeFrame>)>,
     now: i64,
     kept: (usize, usize),
 }
@@ -104,7 +104,7 @@ impl<W: Write> Trees for Stacks<W> {
         Ok(())
     }
 
-    fn enter(&mut self, names: &mut FrameNames<'_>, frame: Frame, _: i64, now: i64) -> Result<()> {
+    fn enter(&mut self, names: &mut FrameNames<'_>, frame: TreeFrame, _: i64, now: i64) -> Result<()> {
         self.advance(now);
         if self.nodes.len() >= self.kept.0 || names.bytes() >= self.kept.1 {
             self.begin_again(names)?;
@@ -129,7 +129,7 @@ impl<W: Write> Stacks<W> {
         self.now = now;
     }
 
-    fn open(&mut self, label: Label, frame: Option<Frame>) {
+    fn open(&mut self, label: Label, frame: Option<TreeFrame>) {
         let parent = self.open.last().map(|(node, _)| *node);
         let next = self.nodes.len() as u32;
         let node = *self.places.entry((parent, label)).or_insert(next);
@@ -139,12 +139,12 @@ impl<W: Write> Stacks<W> {
         self.open.push((node, frame));
     }
 
-    fn open_frame(&mut self, names: &mut FrameNames<'_>, frame: Frame) -> Result<()> {
+    fn open_frame(&mut self, names: &mut FrameNames<'_>, frame: TreeFrame) -> Result<()> {
         let number = names.number(frame, |name| {
             self.labels.push(label(name).into());
             Ok(())
         })?;
-        self.open(Label::Frame(number), Some(frame));
+        self.open(Label::TreeFrame(number), Some(frame));
         Ok(())
     }
 
@@ -179,7 +179,7 @@ impl<W: Write> Stacks<W> {
             while let Some(node) = at {
                 stack.push(match node.label {
                     Label::Root(number) => self.roots[number as usize].as_str(),
-                    Label::Frame(number) => &self.labels[(number - self.first_label) as usize],
+                    Label::TreeFrame(number) => &self.labels[(number - self.first_label) as usize],
                 });
                 at = node.parent.map(|parent| &self.nodes[parent as usize]);
             }

@@ -16,7 +16,8 @@ use super::elements::Elements;
 use super::json::{digits, escape_into};
 use super::texts::TraceTexts;
 use super::timeline::events::{
-    Arrow, Call, Counter, Events, Facts, Frame, Op, Owner, Place, Process, Sort, TimelineFormat, Track,
+    Arrow, Call, Counter, Events, Facts, Op, Owner, Place, Process, Sort, TimelineFormat, TimelineFrame,
+    Track,
 };
 use super::timeline::{self, Exported};
 use super::trace_event::{fact, name, number, place, slice, time, value};
@@ -200,7 +201,7 @@ impl Events for Trace {
         Ok(())
     }
 
-    fn frame(&mut self, texts: &mut TraceTexts<'_>, frame: &Frame) -> Result<()> {
+    fn frame(&mut self, texts: &mut TraceTexts<'_>, frame: &TimelineFrame) -> Result<()> {
         // Kineto has nothing for the launch of a graph on the GPU.
         if frame.is_graph {
             return Ok(());

@@ -25,8 +25,8 @@ use rustc_hash::FxHashMap;
 use super::elements::Elements;
 use super::texts::TraceTexts;
 use super::timeline::events::{
-    Arrow, Call, Counter, Events, Facts, Frame, Op, Owner, Place, Process, Sort, TimelineFormat, Track,
-    TrackOwner, Value,
+    Arrow, Call, Counter, Events, Facts, Op, Owner, Place, Process, Sort, TimelineFormat, TimelineFrame,
+    Track, TrackOwner, Value,
 };
 use super::timeline::{self, Exported, FIRST_GPU, OpDetails, graph_handle, handle};
 use crate::notes::Notes;
@@ -343,7 +343,7 @@ impl Events for Packets {
         Ok(())
     }
 
-    fn frame(&mut self, texts: &mut TraceTexts<'_>, frame: &Frame) -> Result<()> {
+    fn frame(&mut self, texts: &mut TraceTexts<'_>, frame: &TimelineFrame) -> Result<()> {
         let (start, end) = frame.times;
         self.begin(uuid(frame.place), start, End::Next(end))?;
         let shown = texts.arguments(frame.text)?;

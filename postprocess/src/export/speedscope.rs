@@ -9,7 +9,7 @@ use rpd_schema::Version;
 use rusqlite::Connection;
 
 use super::Exported;
-use super::call_tree::{self, Frame, FrameNames, Thread, TreeOptions, Trees};
+use super::call_tree::{self, FrameNames, Thread, TreeFrame, TreeOptions, Trees};
 use super::json::{digits, escape_into};
 use super::section::Section;
 use super::timeline::begin_reading;
@@ -91,7 +91,7 @@ impl<W: Write> Trees for Profiles<W> {
         self.put()
     }
 
-    fn enter(&mut self, names: &mut FrameNames<'_>, frame: Frame, _: i64, now: i64) -> Result<()> {
+    fn enter(&mut self, names: &mut FrameNames<'_>, frame: TreeFrame, _: i64, now: i64) -> Result<()> {
         if names.bytes() >= self.kept {
             names.forget();
         }

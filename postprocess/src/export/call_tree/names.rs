@@ -16,7 +16,7 @@ pub(in crate::export) const REMEMBERED: usize = 1 << 16;
 
 /// What a frame is named by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(in crate::export) enum Frame {
+pub(in crate::export) enum TreeFrame {
     /// A function of a runtime or of the program: id of its name.
     Function(i64),
     /// A marker: id of its text.
@@ -25,17 +25,17 @@ pub(in crate::export) enum Frame {
     Operation(i64, i64),
 }
 
-impl Frame {
-    pub(super) fn function(name: i64) -> Frame {
-        Frame::Function(name)
+impl TreeFrame {
+    pub(super) fn function(name: i64) -> TreeFrame {
+        TreeFrame::Function(name)
     }
 
-    pub(super) fn marker(text: i64) -> Frame {
-        Frame::Marker(text)
+    pub(super) fn marker(text: i64) -> TreeFrame {
+        TreeFrame::Marker(text)
     }
 
-    pub(super) fn operation(description: i64, op_type: i64) -> Frame {
-        Frame::Operation(description, op_type)
+    pub(super) fn operation(description: i64, op_type: i64) -> TreeFrame {
+        TreeFrame::Operation(description, op_type)
     }
 }
 
@@ -45,7 +45,7 @@ pub(in crate::export) struct FrameNames<'trace> {
     /// Of markers.
     texts: Strings<'trace>,
     by_operator: bool,
-    known: FxHashMap<Frame, u32>,
+    known: FxHashMap<TreeFrame, u32>,
     numbers: FxHashMap<Box<str>, u32>,
     next: u32,
     bytes: usize,
@@ -77,11 +77,11 @@ impl<'trace> FrameNames<'trace> {
     ///
     /// # Errors
     /// When the trace cannot be read.
-    pub(in crate::export) fn text(&mut self, frame: Frame) -> Result<String> {
+    pub(in crate::export) fn text(&mut self, frame: TreeFrame) -> Result<String> {
         let text = match frame {
-            Frame::Function(name) => self.names.get(name)?,
-            Frame::Marker(text) => self.texts.get(text)?,
-            Frame::Operation(description, op_type) => {
+            TreeFrame::Function(name) => self.names.get(name)?,
+            TreeFrame::Marker(text) => self.texts.get(text)?,
+            TreeFrame::Operation(description, op_type) => {
                 let description = self.names.get(description)?.filter(|name| !name.is_empty());
                 if description.is_some() { description } else { self.names.get(op_type)? }
             }
@@ -95,7 +95,7 @@ impl<'trace> FrameNames<'trace> {
     /// When the trace cannot be read, or what `new` fails with.
     pub(in crate::export) fn number(
         &mut self,
-        frame: Frame,
+        frame: TreeFrame,
         new: impl FnOnce(&str) -> Result<()>,
     ) -> Result<u32> {
         if let Some(number) = self.known.get(&frame) {
@@ -103,7 +103,7 @@ impl<'trace> FrameNames<'trace> {
         }
         let text = self.text(frame)?;
         let name = match (frame, MarkerText::of(&text)) {
-            (Frame::Marker(_), MarkerText::Operator(operator)) if self.by_operator => operator.name,
+            (TreeFrame::Marker(_), MarkerText::Operator(operator)) if self.by_operator => operator.name,
             _ => &text,
         };
         let number = match self.numbers.get(name) {

@@ -8,7 +8,7 @@ use arrow_array::{ArrayRef, DictionaryArray, NullArray, RecordBatch, RecordBatch
 use arrow_schema::Schema;
 
 use super::kind::ColumnKind;
-use super::spool::{SpooledRows, Value};
+use super::spool::{SpooledRows, SpooledValue};
 use crate::query::value::{hexadecimal, number};
 
 /// Rows of a batch.
@@ -40,36 +40,36 @@ impl Builder {
     }
 
     /// Adds a value and says how many bytes of text it has. The column's kind holds every value of the column.
-    fn add(&mut self, value: Value, shared: &dyn Fn(u32) -> String) -> usize {
+    fn add(&mut self, value: SpooledValue, shared: &dyn Fn(u32) -> String) -> usize {
         match self {
             Builder::Null(rows) => *rows += 1,
             Builder::Integer(numbers) => numbers.append_option(match value {
-                Value::Integer(number) => Some(number),
+                SpooledValue::Integer(number) => Some(number),
                 _ => None,
             }),
             Builder::Real(numbers) => numbers.append_option(match value {
-                Value::Real(number) => Some(number),
-                Value::Integer(number) => Some(number as f64),
+                SpooledValue::Real(number) => Some(number),
+                SpooledValue::Integer(number) => Some(number as f64),
                 _ => None,
             }),
             Builder::SharedText(places) => places.append_option(match value {
-                Value::SharedText(place) => Some(place.cast_signed()),
+                SpooledValue::SharedText(place) => Some(place.cast_signed()),
                 _ => None,
             }),
             Builder::Text(texts) => {
                 let text = match value {
-                    Value::Null => None,
-                    Value::Integer(number) => Some(number.to_string()),
-                    Value::Real(real) => Some(number(real)),
-                    Value::Text(text) => Some(text),
-                    Value::Bytes(bytes) => Some(hexadecimal(&bytes)),
-                    Value::SharedText(place) => Some(shared(place)),
+                    SpooledValue::Null => None,
+                    SpooledValue::Integer(number) => Some(number.to_string()),
+                    SpooledValue::Real(real) => Some(number(real)),
+                    SpooledValue::Text(text) => Some(text),
+                    SpooledValue::Bytes(bytes) => Some(hexadecimal(&bytes)),
+                    SpooledValue::SharedText(place) => Some(shared(place)),
                 };
                 texts.append_option(text.as_deref());
                 return text.map_or(0, |text| text.len());
             }
             Builder::Bytes(blobs) => match value {
-                Value::Bytes(bytes) => {
+                SpooledValue::Bytes(bytes) => {
                     blobs.append_value(&bytes);
                     return bytes.len();
                 }

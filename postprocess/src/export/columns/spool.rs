@@ -40,7 +40,7 @@ const TAGS: [Tag; 6] = [Tag::Null, Tag::Integer, Tag::Real, Tag::Text, Tag::Byte
 
 /// A value that is read back.
 #[derive(Debug, PartialEq)]
-pub(super) enum Value {
+pub(super) enum SpooledValue {
     Null,
     Integer(i64),
     Real(f64),
@@ -187,20 +187,20 @@ impl SpooledRows {
     ///
     /// # Errors
     /// When the file cannot be read.
-    pub(super) fn value(&mut self) -> Result<Value> {
+    pub(super) fn value(&mut self) -> Result<SpooledValue> {
         self.read().map_err(temporary)
     }
 
-    fn read(&mut self) -> io::Result<Value> {
+    fn read(&mut self) -> io::Result<SpooledValue> {
         let [tag] = self.bytes()?;
         let tag = TAGS.get(usize::from(tag)).ok_or(io::ErrorKind::InvalidData)?;
         Ok(match tag {
-            Tag::Null => Value::Null,
-            Tag::Integer => Value::Integer(i64::from_le_bytes(self.bytes()?)),
-            Tag::Real => Value::Real(f64::from_le_bytes(self.bytes()?)),
-            Tag::SharedText => Value::SharedText(u32::from_le_bytes(self.bytes()?)),
-            Tag::Text => Value::Text(String::from_utf8_lossy(&self.long()?).into_owned()),
-            Tag::Bytes => Value::Bytes(self.long()?),
+            Tag::Null => SpooledValue::Null,
+            Tag::Integer => SpooledValue::Integer(i64::from_le_bytes(self.bytes()?)),
+            Tag::Real => SpooledValue::Real(f64::from_le_bytes(self.bytes()?)),
+            Tag::SharedText => SpooledValue::SharedText(u32::from_le_bytes(self.bytes()?)),
+            Tag::Text => SpooledValue::Text(String::from_utf8_lossy(&self.long()?).into_owned()),
+            Tag::Bytes => SpooledValue::Bytes(self.long()?),
         })
     }
 

@@ -12,7 +12,7 @@ use rpd_schema::Version;
 use rusqlite::{Connection, OptionalExtension, Statement};
 use rustc_hash::FxHashMap;
 
-use super::super::call_tree::{Frame, FrameNames, REMEMBERED, Thread, Trees};
+use super::super::call_tree::{FrameNames, REMEMBERED, Thread, TreeFrame, Trees};
 use crate::pass::parts::{Key, Parts, Summand};
 use crate::pass::sorted::{Sorted, Sorter};
 use crate::passes::autograd::marker::MarkerText;
@@ -99,7 +99,7 @@ struct Shown {
 pub(super) struct Operators<'trace> {
     texts: OperatorTexts<'trace>,
     hasher: RandomState,
-    names: FxHashMap<Frame, Named>,
+    names: FxHashMap<TreeFrame, Named>,
     /// Around each open frame.
     open: Vec<Option<Operator>>,
     running: Option<(Operator, Key, [i64; 2], i64)>,
@@ -142,20 +142,20 @@ impl<'trace> Operators<'trace> {
     }
 
     /// What a frame's name is.
-    fn named(&mut self, frame: Frame, names: &mut FrameNames<'_>) -> Result<Named> {
+    fn named(&mut self, frame: TreeFrame, names: &mut FrameNames<'_>) -> Result<Named> {
         if let Some(named) = self.names.get(&frame) {
             return Ok(*named);
         }
         let named = match frame {
-            Frame::Marker(id) => match MarkerText::of(&names.text(frame)?) {
+            TreeFrame::Marker(id) => match MarkerText::of(&names.text(frame)?) {
                 MarkerText::Operator(operator) => {
                     let ids = OperatorIds { is_call: 0, id };
                     Named::Operator(self.operator(operator.name, operator.sizes.unwrap_or(""), ids))
                 }
                 _ => Named::Other,
             },
-            Frame::Operation(..) => Named::Operation(self.key(&names.text(frame)?)),
-            Frame::Function(_) => Named::Other,
+            TreeFrame::Operation(..) => Named::Operation(self.key(&names.text(frame)?)),
+            TreeFrame::Function(_) => Named::Other,
         };
         if self.names.len() == REMEMBERED {
             self.names.clear();
@@ -179,14 +179,17 @@ impl Trees for Operators<'_> {
         Ok(())
     }
 
-    fn enter(&mut self, names: &mut FrameNames<'_>, frame: Frame, call: i64, now: i64) -> Result<()> {
+    fn enter(&mut self, names: &mut FrameNames<'_>, frame: TreeFrame, call: i64, now: i64) -> Result<()> {
         let around = self.open.last().copied().flatten();
-        let noted = if matches!(frame, Frame::Marker(_)) { self.noted(call)? } else { None };
+        let noted = if matches!(frame, TreeFrame::Marker(_)) { self.noted(call)? } else { None };
         let own = match self.named(frame, names)? {
             Named::Operator(operator) => noted.or(Some(operator)),
             Named::Operation(name) => {
-                let ids =
-                    if let Frame::Operation(description, of) = frame { [description, of] } else { [0; 2] };
+                let ids = if let TreeFrame::Operation(description, of) = frame {
+                    [description, of]
+                } else {
+                    [0; 2]
+                };
                 self.running = around.map(|operator| (operator, name, ids, now));
                 None
             }
@@ -230,7 +233,7 @@ impl OperatorTexts<'_> {
         if ids.is_call == 1 {
             return Ok(self.noted(ids.id)?.unwrap_or_default());
         }
-        let text = self.names.text(Frame::Marker(ids.id))?;
+        let text = self.names.text(TreeFrame::Marker(ids.id))?;
         Ok(match MarkerText::of(&text) {
             MarkerText::Operator(operator) => {
                 (operator.name.to_string(), operator.sizes.unwrap_or("").to_string())
@@ -291,7 +294,7 @@ impl AllOperatorSums {
             let (operator, shapes) = texts.operator(ids)?;
             let (kernel, shapes) = match by_operator {
                 true => (String::new(), String::new()),
-                false => (texts.names.text(Frame::Operation(description, op_type))?, shapes),
+                false => (texts.names.text(TreeFrame::Operation(description, op_type))?, shapes),
             };
             rows.push(OperatorKernel { operator, kernel, shapes, calls, total_ns: !not_total_ns });
         }

@@ -69,7 +69,7 @@ pub(in crate::export) trait Events {
     fn arrival(&mut self, arrow: Arrow, place: Place, start_ns: i64) -> Result<()>;
 
     /// What a queue did for a marker or the launch of a graph.
-    fn frame(&mut self, texts: &mut TraceTexts<'_>, frame: &Frame) -> Result<()>;
+    fn frame(&mut self, texts: &mut TraceTexts<'_>, frame: &TimelineFrame) -> Result<()>;
 
     /// A value of a counter.
     fn value(&mut self, counter: &Counter<'_>) -> Result<()>;
@@ -266,7 +266,7 @@ impl Op<'_> {
 
 /// What a queue did for a marker or the launch of a graph.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::export) struct Frame {
+pub(in crate::export) struct TimelineFrame {
     pub(in crate::export) place: Place,
     /// Index of the GPU.
     pub(in crate::export) gpu: i64,

@@ -7,7 +7,7 @@ use anyhow::Result;
 use bytemuck::{Pod, Zeroable};
 use rustc_hash::FxHashMap;
 
-use super::events::{Events, Frame};
+use super::events::{Events, TimelineFrame};
 use super::rows::{LaunchedOp, ordered};
 use super::subtracks::Subtracks;
 use super::tracks::{Gpus, QueueTrackKind};
@@ -181,7 +181,7 @@ pub(super) fn write_frames<E: Events>(
         let is_graph = is_graph == 1;
         let kind = if is_graph { QueueTrackKind::Graph } else { QueueTrackKind::Marker };
         let place = gpus.queue_track(queue, kind, subtracks.place(times), &mut output.events)?;
-        let frame = Frame { place, gpu: gpus.place(queue).0, is_graph, times, text, ops };
+        let frame = TimelineFrame { place, gpu: gpus.place(queue).0, is_graph, times, text, ops };
         output.events.frame(&mut output.texts, &frame)?;
     }
     Ok(())

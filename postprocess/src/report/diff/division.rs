@@ -4,7 +4,7 @@ use anyhow::Result;
 use rustc_hash::FxHashMap;
 
 use super::markers::{family, outermost};
-use super::source::{Call, ComparedTrace, ThreadKey};
+use super::source::{ComparedCall, ComparedTrace, ThreadKey};
 use crate::pass::sorted::Sorter;
 
 /// Blocks of a run that has no iterations.
@@ -81,7 +81,7 @@ impl Division {
         let mut by_thread: FxHashMap<ThreadKey, Ranges> = FxHashMap::default();
         let mut by_process: FxHashMap<[i64; 2], Ranges> = FxHashMap::default();
         let mut all = Ranges::default();
-        let is_asked = |call: &Call| {
+        let is_asked = |call: &ComparedCall| {
             let text = call.text.as_deref()?;
             (family(text) == marker).then_some(0)
         };

@@ -10,7 +10,7 @@ use anyhow::{Result, bail};
 use bytemuck::{Pod, Zeroable};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::source::{Call, ComparedTrace, ThreadKey};
+use super::source::{ComparedCall, ComparedTrace, ThreadKey};
 use crate::pass::sorted::Sorter;
 use crate::passes::autograd::marker::MarkerText;
 use crate::text;
@@ -119,7 +119,7 @@ impl MarkerNames {
         for with_text in [true, false] {
             // Per candidate its time, and how often it is outermost in each file.
             let mut found: BTreeMap<u32, (u64, Vec<u64>)> = BTreeMap::new();
-            let candidate = |marker: &Call| {
+            let candidate = |marker: &ComparedCall| {
                 let text = marker.text.as_deref().filter(|_| marker.has_text || !with_text)?;
                 numbers.get(family(text).as_ref()).copied()
             };
@@ -160,7 +160,7 @@ struct MarkerRow {
 /// When the trace, or a temporary file, cannot be read.
 pub(super) fn outermost(
     source: &ComparedTrace<'_>,
-    candidate: impl Fn(&Call) -> Option<u32>,
+    candidate: impl Fn(&ComparedCall) -> Option<u32>,
     mut visit: impl FnMut(ThreadKey, (i64, i64), u32),
 ) -> Result<()> {
     let mut rows = Sorter::new();

@@ -27,7 +27,7 @@ pub(super) struct ComparedTrace<'a> {
 pub(super) type ThreadKey = [i64; 3];
 
 /// A row of `rocpd_api` with times that can be.
-pub(super) struct Call {
+pub(super) struct ComparedCall {
     pub(super) id: i64,
     pub(super) thread: ThreadKey,
     pub(super) start: i64,
@@ -50,7 +50,7 @@ impl ComparedTrace<'_> {
     pub(super) fn each_call(
         &self,
         markers_only: bool,
-        mut visit: impl FnMut(Call) -> Result<()>,
+        mut visit: impl FnMut(ComparedCall) -> Result<()>,
     ) -> Result<u64> {
         if !has_table(self.trace, "rocpd_api")? {
             return Ok(0);
@@ -90,7 +90,7 @@ impl ComparedTrace<'_> {
                 (true, false) => Some(names.get(name)?.unwrap_or_default()),
             };
             let thread = [processes.of_row(id), number(1)?, number(2)?];
-            visit(Call { id, thread, start, end, name, text, has_text, is_asked })?;
+            visit(ComparedCall { id, thread, start, end, name, text, has_text, is_asked })?;
         }
         Ok(impossible)
     }
