@@ -65,7 +65,7 @@ enum Label {
     /// Number of a process' or thread's name.
     Root(u32),
     /// Number of a frame's name.
-    TreeFrame(u32),
+    Frame(u32),
 }
 
 /// The stacks so far.
@@ -144,7 +144,7 @@ impl<W: Write> Stacks<W> {
             self.labels.push(label(name).into());
             Ok(())
         })?;
-        self.open(Label::TreeFrame(number), Some(frame));
+        self.open(Label::Frame(number), Some(frame));
         Ok(())
     }
 
@@ -179,7 +179,7 @@ impl<W: Write> Stacks<W> {
             while let Some(node) = at {
                 stack.push(match node.label {
                     Label::Root(number) => self.roots[number as usize].as_str(),
-                    Label::TreeFrame(number) => &self.labels[(number - self.first_label) as usize],
+                    Label::Frame(number) => &self.labels[(number - self.first_label) as usize],
                 });
                 at = node.parent.map(|parent| &self.nodes[parent as usize]);
             }

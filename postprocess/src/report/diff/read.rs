@@ -226,7 +226,7 @@ impl DiffSums<'_> {
                     Some(unit) => Some(*unit),
                     None => {
                         let name = strings.get(call.name)?.unwrap_or_default();
-                        let unit = self.units.number(UnitKind::ComparedCall, name_or_none(&name), 0);
+                        let unit = self.units.number(UnitKind::Call, name_or_none(&name), 0);
                         functions.insert(call.name, unit);
                         Some(unit)
                     }

@@ -51,8 +51,7 @@ impl std::str::FromStr for ChangeRule {
     fn from_str(text: &str) -> Result<ChangeRule, String> {
         let (what, condition) = text.trim().rsplit_once(char::is_whitespace).ok_or(FORM)?;
         let (kind, names) = what.trim().split_once(':').ok_or(FORM)?;
-        let kinds =
-            [UnitKind::Total, UnitKind::Kernel, UnitKind::Copy, UnitKind::ComparedCall, UnitKind::Marker];
+        let kinds = [UnitKind::Total, UnitKind::Kernel, UnitKind::Copy, UnitKind::Call, UnitKind::Marker];
         let kind = kinds.into_iter().find(|known| known.name() == kind.trim()).ok_or(FORM)?;
         let percent = |text: &str| -> Result<f64, String> {
             let number =
@@ -164,7 +163,7 @@ mod tests {
     fn rules_are_read() {
         let condition = |text: &str| rule(text).map(|rule| (rule.kind, rule.condition));
         assert_eq!(condition("kernel:gemm +5%"), Ok((UnitKind::Kernel, Condition::Longer(5.0))));
-        assert_eq!(condition(" call:^hip.*  -0.5% "), Ok((UnitKind::ComparedCall, Condition::Shorter(0.5))));
+        assert_eq!(condition(" call:^hip.*  -0.5% "), Ok((UnitKind::Call, Condition::Shorter(0.5))));
         assert_eq!(condition("total:wall 3%"), Ok((UnitKind::Total, Condition::Other(3.0))));
         assert_eq!(condition("marker:a b: c new"), Ok((UnitKind::Marker, Condition::New)));
         assert_eq!(condition("copy:. gone"), Ok((UnitKind::Copy, Condition::Gone)));

@@ -15,7 +15,7 @@ pub enum UnitKind {
     /// Copies and fills of one direction.
     Copy,
     /// Calls of one function.
-    ComparedCall,
+    Call,
     /// Markers of one text.
     Marker,
 }
@@ -28,7 +28,7 @@ impl UnitKind {
             UnitKind::Total => "total",
             UnitKind::Kernel => "kernel",
             UnitKind::Copy => "copy",
-            UnitKind::ComparedCall => "call",
+            UnitKind::Call => "call",
             UnitKind::Marker => "marker",
         }
     }
