@@ -42,6 +42,7 @@ setup:
 	@./setup.sh tests
 
 build:
+	@[ -e $(RELEASE)/rpd ] || echo 'building: some minutes the first time'
 	@$(CARGO) build --release --quiet
 	@$(MAKE) --no-print-directory --silent roctx
 

@@ -573,7 +573,10 @@ fn types_of_a_crate_have_names_of_their_own() {
     }
     assert!(places.len() > 500, "{} types", places.len());
     let found: Vec<_> = places.into_iter().filter(|(_, files)| files.len() > 1).collect();
-    assert!(found.is_empty(), "two types of one name: {found:#?}");
+    assert!(
+        found.is_empty(),
+        "types of one name: give one another name, or make it private to its module: {found:#?}"
+    );
 }
 
 /// Columns of a row of a table at most, without the targets of links.

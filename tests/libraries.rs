@@ -410,7 +410,7 @@ fn calls_of_rocblas_have_their_kernels() {
 
 /// The real rocblas-bench runs what was recorded: each line of rocBLAS's that `rpd libraries` makes is one that it understands.
 #[test]
-#[ignore = "make matrix: needs rocblas-bench"]
+#[ignore = "make matrix: needs librocblas0-bench"]
 fn rocblas_bench_runs_recorded_calls_again() {
     let dir = Dir::new();
     with_library_calls(&dir, "blas", "rocblas", 1);

@@ -19,6 +19,13 @@ fn go(dir: &Dir, number: u32) {
     std::fs::write(dir.path(&format!("awaited-{number}")), "").unwrap();
 }
 
+/// At that wait rpdRemote does `verb`, and the program goes on.
+fn ask_at(dir: &Dir, running: &mut Running, number: u32, verb: &str) {
+    is_at(running, number);
+    ask(verb, &["--wait"], running).done();
+    go(dir, number);
+}
+
 #[track_caller]
 fn expect(dir: &Dir, kernels: i64) {
     let trace = dir.trace("trace.rpd");
@@ -35,16 +42,10 @@ fn a_start_and_a_stop_between_launches() {
     let dir = Dir::new();
     let mut running =
         work(&dir, "launch=100 await=1 launch=30 await=2 launch=50 await=3 launch=7 await=4").start();
-    is_at(&mut running, 1);
-    ask("start", &["--wait"], &running).done();
-    go(&dir, 1);
-    is_at(&mut running, 2);
-    ask("stop", &["--wait"], &running).done();
+    ask_at(&dir, &mut running, 1, "start");
+    ask_at(&dir, &mut running, 2, "stop");
     expect(&dir, 30);
-    go(&dir, 2);
-    is_at(&mut running, 3);
-    ask("start", &["--wait"], &running).done();
-    go(&dir, 3);
+    ask_at(&dir, &mut running, 3, "start");
     is_at(&mut running, 4);
     assert_eq!(status(&running)["lost"], 0);
     go(&dir, 4);
@@ -61,9 +62,7 @@ fn a_start_before_cuda_is_initialised() {
     ask("start", &[], &running).done();
     wait_for("recording", || (status(&running)["state"] == "recording").then_some(()));
     go(&dir, 0);
-    is_at(&mut running, 1);
-    ask("stop", &["--wait"], &running).done();
-    go(&dir, 1);
+    ask_at(&dir, &mut running, 1, "stop");
     running.finish().expect(0);
     expect(&dir, 30);
 }
@@ -115,17 +114,13 @@ fn the_recorder_is_preloaded_too() {
         let dir = Dir::new();
         let run = work(&dir, "launch=100 await=1 launch=30").preload(&libraries).env("RPDT_AUTOSTART", "0");
         let mut running = run.start();
-        is_at(&mut running, 1);
-        ask("start", &["--wait"], &running).done();
-        go(&dir, 1);
+        ask_at(&dir, &mut running, 1, "start");
         running.finish().expect(0);
         expect(&dir, 30);
         // And from the beginning on.
         let dir = Dir::new();
         let mut running = work(&dir, "launch=100 await=1 launch=30").preload(&libraries).start();
-        is_at(&mut running, 1);
-        ask("stop", &["--wait"], &running).done();
-        go(&dir, 1);
+        ask_at(&dir, &mut running, 1, "stop");
         running.finish().expect(0);
         expect(&dir, 100);
     }
@@ -138,7 +133,7 @@ fn another_tool_that_the_driver_starts_has_its_way() {
         work(&dir, "launch=100 await=1 launch=30").env("CUDA_INJECTION64_PATH", "/nowhere/tool.so").start();
     is_at(&mut running, 1);
     let pid = running.pid().to_string();
-    remote(&["start", &pid]).failed("");
+    remote(&["start", &pid]).failed("CUDA_INJECTION64_PATH names another tool");
     go(&dir, 1);
     running.finish().expect(0);
     assert!(!dir.path("trace.rpd").exists());

@@ -55,17 +55,28 @@ static ATTACHED: AtomicPtr<Attachment> = AtomicPtr::new(ptr::null_mut());
 static CHANGES: Mutex<()> = Mutex::new(());
 static DRIVER: OnceLock<Driver> = OnceLock::new();
 static FOUND: OnceLock<Found> = OnceLock::new();
-/// Why CUPTI could not be used when that was last tried.
-static REFUSED: Mutex<Option<String>> = Mutex::new(None);
-/// That is not tried again before recording is started.
-static WAITS_FOR_START: AtomicBool = AtomicBool::new(false);
-/// Recording was started not long ago, and the driver was there when CUPTI was last tried, but not initialised: where cuInit had begun before the
-/// recorder came, nobody tells when it is.
-static AWAITS_DRIVER: AtomicBool = AtomicBool::new(false);
-/// When recording was last started, ns of CLOCK_MONOTONIC.
-static STARTED_AT: AtomicU64 = AtomicU64::new(0);
-/// The process that has initialised CUDA, as far as it is known; 0 for none. Processes forked from it cannot use CUDA.
-static INITIALISED_BY: AtomicU32 = AtomicU32::new(0);
+static TRIES: Tries = Tries {
+    refused: Mutex::new(None),
+    waits_for_start: AtomicBool::new(false),
+    awaits_driver: AtomicBool::new(false),
+    started_at: AtomicU64::new(0),
+    initialised_by: AtomicU32::new(0),
+};
+
+/// What came of trying to have CUPTI, and when it is tried again.
+struct Tries {
+    /// Why CUPTI could not be used when that was last tried.
+    refused: Mutex<Option<String>>,
+    /// It is not tried again before recording is started.
+    waits_for_start: AtomicBool,
+    /// Recording was started not long ago, and the driver was there when CUPTI was last tried, but not initialised: where cuInit had begun
+    /// before the recorder came, nobody tells when it is.
+    awaits_driver: AtomicBool,
+    /// When recording was last started, ns of CLOCK_MONOTONIC.
+    started_at: AtomicU64,
+    /// The process that has initialised CUDA, as far as it is known; 0 for none. Processes forked from it cannot use CUDA.
+    initialised_by: AtomicU32,
+}
 
 /// CUPTI, where this process has it now.
 pub(super) fn current() -> Option<&'static Attachment> {
@@ -76,7 +87,7 @@ pub(super) fn current() -> Option<&'static Attachment> {
 
 /// Why not, where it was tried.
 pub(super) fn refusal() -> Option<String> {
-    lock_within(&REFUSED, PATIENCE)?.clone()
+    lock_within(&TRIES.refused, PATIENCE)?.clone()
 }
 
 /// Versions of the driver's CUDA and of CUPTI, and where the latter is.
@@ -92,7 +103,7 @@ pub(super) fn functions() -> Option<&'static Functions> {
 /// Whether CUPTI is to be tried again soon, because the program may call cuInit at any moment. It cannot launch anything for a while then: it
 /// needs a context first.
 pub(super) fn awaits_driver() -> bool {
-    AWAITS_DRIVER.load(Ordering::Relaxed)
+    TRIES.awaits_driver.load(Ordering::Relaxed)
 }
 
 /// Another profiler asks for CUPTI: the collecting thread gives it back.
@@ -106,8 +117,8 @@ pub(super) fn leave_to_another() {
 
 /// Recording is started: CUPTI is tried again where it could not be used.
 pub(super) fn started(recorder: &'static Recorder) {
-    WAITS_FOR_START.store(false, Ordering::Relaxed);
-    STARTED_AT.store(clock::monotonic(), Ordering::Relaxed);
+    TRIES.waits_for_start.store(false, Ordering::Relaxed);
+    TRIES.started_at.store(clock::monotonic(), Ordering::Relaxed);
     follow(recorder, false);
     if awaits_driver() {
         // The writer visits from now on at that pace.
@@ -118,10 +129,10 @@ pub(super) fn started(recorder: &'static Recorder) {
 /// Attaches, if recording is on and it has not been done. `is_starting`: the driver is inside cuInit, and must not be asked for GPUs.
 pub(super) fn follow(recorder: &'static Recorder, is_starting: bool) {
     if is_starting {
-        INITIALISED_BY.store(std::process::id(), Ordering::Relaxed);
+        TRIES.initialised_by.store(std::process::id(), Ordering::Relaxed);
     }
-    AWAITS_DRIVER.store(false, Ordering::Relaxed);
-    let is_useless = WAITS_FOR_START.load(Ordering::Relaxed) || is_forked() || injection::is_anothers();
+    TRIES.awaits_driver.store(false, Ordering::Relaxed);
+    let is_useless = TRIES.waits_for_start.load(Ordering::Relaxed) || is_forked() || injection::is_anothers();
     if is_useless || !recorder.switch.is_on() || current().is_some() || !state::current().is_free() {
         return;
     }
@@ -132,12 +143,12 @@ pub(super) fn follow(recorder: &'static Recorder, is_starting: bool) {
     match attach(recorder, is_starting) {
         Ok(true) => {
             state::apply(CuptiEvent::Attached);
-            *lock(&REFUSED) = None;
+            *lock(&TRIES.refused) = None;
         }
         Ok(false) => {}
         Err(why) => {
-            WAITS_FOR_START.store(true, Ordering::Relaxed);
-            let said = lock(&REFUSED).replace(why.clone());
+            TRIES.waits_for_start.store(true, Ordering::Relaxed);
+            let said = lock(&TRIES.refused).replace(why.clone());
             if said.as_ref() != Some(&why) {
                 log::problem(&format!(
                     "no kernels and copies of this process's NVIDIA GPUs are recorded: {why}; markers are"
@@ -149,7 +160,7 @@ pub(super) fn follow(recorder: &'static Recorder, is_starting: bool) {
 
 /// Whether this process was forked from one that had initialised CUDA.
 fn is_forked() -> bool {
-    ![0, std::process::id()].contains(&INITIALISED_BY.load(Ordering::Relaxed))
+    ![0, std::process::id()].contains(&TRIES.initialised_by.load(Ordering::Relaxed))
 }
 
 /// The driver, where the program uses CUDA.
@@ -162,11 +173,11 @@ fn driver(is_starting: bool) -> Option<&'static Driver> {
         }
     };
     if !is_starting && !driver.is_initialised() {
-        let since_start = clock::monotonic().saturating_sub(STARTED_AT.load(Ordering::Relaxed));
-        AWAITS_DRIVER.store(u128::from(since_start) < LONGEST_INIT.as_nanos(), Ordering::Relaxed);
+        let since_start = clock::monotonic().saturating_sub(TRIES.started_at.load(Ordering::Relaxed));
+        TRIES.awaits_driver.store(u128::from(since_start) < LONGEST_INIT.as_nanos(), Ordering::Relaxed);
         return None;
     }
-    INITIALISED_BY.store(std::process::id(), Ordering::Relaxed);
+    TRIES.initialised_by.store(std::process::id(), Ordering::Relaxed);
     Some(driver)
 }
 
