@@ -161,7 +161,10 @@ fn what_people_see() {
 fn traces_without_counts() {
     let dir = Dir::new();
     let plain = dir.trace("plain.rpd", "");
-    dir.run(&["blocks", &plain]).expect(0).says(&["no counts of basic blocks", "rpd probe --auto"]);
+    for options in [&[][..], &["--roofline"]] {
+        let ran = dir.run(&[&["blocks", &plain], options].concat());
+        ran.expect(0).says(&["no counts of basic blocks", "rpd probe --auto"]);
+    }
     let trace = counted(&dir);
     dir.run(&["blocks", &trace, "nothing"]).expect(1).says(&["no kernel whose name matches"]);
     dir.open(&trace)

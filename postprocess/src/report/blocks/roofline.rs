@@ -78,6 +78,9 @@ pub fn add_rooflines(
     kernels: &mut [KernelBlocks],
     peaks: &Peaks,
 ) -> Result<()> {
+    if kernels.is_empty() {
+        return Ok(());
+    }
     let times = times(trace, selected)?;
     for kernel in kernels {
         // Work of other dispatches than those whose times are known says nothing of a rate.
