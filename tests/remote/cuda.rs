@@ -81,6 +81,23 @@ fn a_start_while_cuda_is_initialised() {
     expect(&dir, 30);
 }
 
+/// CUPTI would miss a context that is being created, and the next launch would end the program.
+#[test]
+fn a_start_while_the_first_context_is_created() {
+    for what in ["await=1 launch=30", "own await=1 launch=30"] {
+        let dir = Dir::new();
+        std::fs::create_dir(dir.path("dev")).unwrap();
+        std::fs::write(dir.path("dev/nvidia0"), [0; 4096]).unwrap();
+        let run = work(&dir, what).env("RPD_REMOTE_FROM", "start").env("SIMCUDA_CONTEXT_MS", "700");
+        let mut running = run.env("SIMCUDA_DEVICE", dir.path("dev/nvidia0")).start();
+        running.wait_for_output("cuInit 0 ");
+        ask("start", &["--wait"], &running).done();
+        go(&dir, 1);
+        running.finish().expect(0);
+        expect(&dir, 30);
+    }
+}
+
 #[test]
 fn a_signal_before_and_after_cuda_is_initialised() {
     for first in [0, 1] {

@@ -12,6 +12,7 @@
 //   context=N      launches on the default stream of a new context, and as many on a stream of its own
 //   sleep=MS       nothing
 //   await=N        nothing, until the file awaited-N is there; 0, as the first of all, is before cuInit
+//   own            as the first of all: the first context is one of cuCtxCreate, not the primary one
 //   marks=N        roctxMarkA, each 100 ms
 //   rss            the resident memory, KiB
 //   fork=N         children that do nothing with CUDA; the last one ends by _exit, the others return
@@ -317,7 +318,7 @@ int main(int argc, char **argv) {
     find(library, "cuStreamEndCapture", &cuStreamEndCapture);
     find(library, "cuGraphInstantiateWithFlags", &cuGraphInstantiate);
     find(library, "cuGraphLaunch", &cuGraphLaunch);
-    int is_before = argc > 1 && !strcmp(argv[1], "await=0");
+    int is_before = argc > 1 && !strcmp(argv[1], "await=0"), is_own = argc > 1 && !strcmp(argv[1], "own");
     if (is_before) await(0);
     uint64_t begin = now();
     int status = cuInit(0);
@@ -327,11 +328,12 @@ int main(int argc, char **argv) {
     Handle module;
     int device;
     CHECK(cuDeviceGet(&device, 0));
-    CHECK(cuDevicePrimaryCtxRetain(&context, device));
+    if (is_own) CHECK(cuCtxCreate(&context, 0, device));
+    else CHECK(cuDevicePrimaryCtxRetain(&context, device));
     CHECK(cuCtxSetCurrent(context));
     CHECK(cuModuleLoadData(&module, module_text));
     CHECK(cuModuleGetFunction(&kernel, module, "_Z5emptyv"));
-    for (int i = 1 + is_before; i < argc; i++) {
+    for (int i = 1 + is_before + is_own; i < argc; i++) {
         char *number = strchr(argv[i], '=');
         long count = number ? atol(number + 1) : 0;
         if (number) *number = 0;

@@ -145,6 +145,9 @@ pub(super) type DeviceCount = unsafe extern "C-unwind" fn(*mut c_int) -> DriverS
 pub(super) type DeviceGet = unsafe extern "C-unwind" fn(*mut c_int, c_int) -> DriverStatus;
 pub(super) type DeviceText = unsafe extern "C-unwind" fn(*mut c_char, c_int, c_int) -> DriverStatus;
 pub(super) type DeviceUuid = unsafe extern "C-unwind" fn(*mut [u8; 16], c_int) -> DriverStatus;
+/// Of the primary context: its flags, and whether it is there.
+pub(super) type PrimaryContextState =
+    unsafe extern "C-unwind" fn(c_int, *mut u32, *mut c_int) -> DriverStatus;
 pub(super) type DeviceAttribute = unsafe extern "C-unwind" fn(*mut c_int, c_int, c_int) -> DriverStatus;
 
 /// CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR and _MINOR.

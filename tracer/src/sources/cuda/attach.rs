@@ -20,7 +20,7 @@ use super::buffers::{self, Buffers};
 use super::functions::Functions;
 use super::library::{Cupti, Driver};
 use super::state::{self, CuptiEvent};
-use super::{callback, collector, config, injection, yielding};
+use super::{callback, collector, config, contexts, injection, yielding};
 use crate::guard::guard;
 
 /// How long a thread of the program waits for another that attaches or detaches.
@@ -42,6 +42,9 @@ pub(super) struct Attachment {
 /// How long after a start cuInit may have been running for: it takes seconds where there are many GPUs.
 const LONGEST_INIT: Duration = Duration::from_secs(20);
 
+/// A program that was not in CUDA so long ago has hardly begun to create a context.
+const JUST_INITIALISED: Duration = Duration::from_millis(40);
+
 /// What does not change while the process lives.
 struct Found {
     /// Of CUDA, as the driver has it. It does not tell when the process ends.
@@ -60,6 +63,7 @@ static TRIES: Tries = Tries {
     waits_for_start: AtomicBool::new(false),
     awaits_driver: AtomicBool::new(false),
     started_at: AtomicU64::new(0),
+    uninitialised_at: AtomicU64::new(0),
     initialised_by: AtomicU32::new(0),
 };
 
@@ -74,6 +78,8 @@ struct Tries {
     awaits_driver: AtomicBool,
     /// When recording was last started, ns of CLOCK_MONOTONIC.
     started_at: AtomicU64,
+    /// When the driver was last seen before its initialisation, likewise; 0 for never.
+    uninitialised_at: AtomicU64,
     /// The process that has initialised CUDA, as far as it is known; 0 for none. Processes forked from it cannot use CUDA.
     initialised_by: AtomicU32,
 }
@@ -173,12 +179,16 @@ fn driver(is_starting: bool) -> Option<&'static Driver> {
         }
     };
     if !is_starting && !driver.is_initialised() {
-        let since_start = clock::monotonic().saturating_sub(TRIES.started_at.load(Ordering::Relaxed));
-        TRIES.awaits_driver.store(u128::from(since_start) < LONGEST_INIT.as_nanos(), Ordering::Relaxed);
+        TRIES.awaits_driver.store(since(&TRIES.started_at) < LONGEST_INIT, Ordering::Relaxed);
+        TRIES.uninitialised_at.store(clock::monotonic(), Ordering::Relaxed);
         return None;
     }
     TRIES.initialised_by.store(std::process::id(), Ordering::Relaxed);
     Some(driver)
+}
+
+fn since(moment: &AtomicU64) -> Duration {
+    Duration::from_nanos(clock::monotonic().saturating_sub(moment.load(Ordering::Relaxed)))
 }
 
 fn find(driver: &Driver) -> Result<&'static Found, String> {
@@ -199,6 +209,9 @@ fn find(driver: &Driver) -> Result<&'static Found, String> {
 fn attach(recorder: &'static Recorder, is_starting: bool) -> Result<bool, String> {
     let Some(driver) = driver(is_starting) else { return Ok(false) };
     let Found { cupti, functions, .. } = find(driver)?;
+    if !is_starting && since(&TRIES.uninitialised_at) > JUST_INITIALISED {
+        contexts::wait_for_creations(driver);
+    }
     let subscriber = subscribe(cupti)?;
     let most = (recorder.buffer_bytes() / buffers::SIZE).max(LEAST_BUFFERS);
     let attachment: &'static Attachment = Box::leak(Box::new(Attachment {

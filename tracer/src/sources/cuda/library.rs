@@ -246,6 +246,7 @@ pub(super) struct Driver {
     bus: abi::DeviceText,
     uuid: Option<abi::DeviceUuid>,
     attribute: abi::DeviceAttribute,
+    primary_context: Option<abi::PrimaryContextState>,
 }
 
 /// A GPU as the driver tells of it.
@@ -275,6 +276,7 @@ impl Driver {
                 bus: loaded.function(c"cuDeviceGetPCIBusId")?,
                 uuid: loaded.function(c"cuDeviceGetUuid_v2").or_else(|| loaded.function(c"cuDeviceGetUuid")),
                 attribute: loaded.function(c"cuDeviceGetAttribute")?,
+                primary_context: loaded.function(c"cuDevicePrimaryCtxGetState"),
             })
         }
     }
@@ -296,6 +298,25 @@ impl Driver {
         let mut count = 0;
         // SAFETY: a place for the number.
         (unsafe { (self.count)(&raw mut count) } == 0).then_some(count)
+    }
+
+    /// Whether a GPU has a primary context, which is the one that programs of the runtime API use. The driver answers once it has created those that
+    /// it is creating.
+    pub(super) fn has_primary_context(&self) -> bool {
+        let Some(state) = self.primary_context else { return false };
+        let mut is_any = false;
+        for ordinal in 0..self.count().unwrap_or(0) {
+            let (mut device, mut flags, mut is_active) = (0, 0, 0);
+            // SAFETY: places for the handle, for the flags and for the answer.
+            let answer = unsafe {
+                match (self.get)(&raw mut device, ordinal) {
+                    0 => state(device, &raw mut flags, &raw mut is_active),
+                    refused => refused,
+                }
+            };
+            is_any |= answer == 0 && is_active != 0;
+        }
+        is_any
     }
 
     /// The GPUs that this process sees, by CUDA's number.
