@@ -238,6 +238,25 @@ fn graphs_are_recorded_as_a_whole_where_that_is_asked_for() {
     assert_eq!(operations(&dir.trace("t.rpd")), map(&[("GraphExecution", 4)]));
 }
 
+#[test]
+fn kernels_of_graphs_have_their_nodes_and_kernels_in_clusters_their_clusters() {
+    let attributes = "select count(*) || ' of ' || count(distinct graph || ' ' || graphNode) || ': ' || max(graph) || ' ' || clusterX
+        || clusterY || clusterZ from ext_launchattribute L join op O on O.id = L.op_id where O.opType = 'KernelExecution'";
+    for version in VERSIONS {
+        let dir = Dir::new();
+        let run = work(&dir, "launch=10 graph=4").env("LD_LIBRARY_PATH", libraries(&dir, version));
+        let trace = dir.succeeded(&run.recorded(Loading::Preload).run());
+        assert_eq!(trace.texts(attributes), ["40 of 10: 1 000"], "{version}");
+        let dir = Dir::new();
+        let run = work(&dir, "launch=10").env("LD_LIBRARY_PATH", libraries(&dir, version));
+        let trace = dir.succeeded(&run.env("SIMCUPTI_CLUSTER", "2").recorded(Loading::Preload).run());
+        assert_eq!(trace.texts(attributes), ["10 of 1: 0 211"], "{version}");
+    }
+    let dir = Dir::new();
+    let trace = dir.succeeded(&work(&dir, "launch=10").recorded(Loading::Preload).run());
+    assert!(!trace.has_table("ext_launchattribute"));
+}
+
 /// What ptxas of CUDA 12.4 made of scale.ptx beside it.
 const CUBIN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../codeobject/tests/data/scale.cubin");
 

@@ -6,9 +6,9 @@ use crate::id::{ApiId, CodeObjectId, LOCAL_IDS, Offset, OpId, SavedCodeId, Strin
 use crate::intern::Interned;
 use crate::table::{
     ApiOp, ApiRow, BarrierRow, Block, CandidateRow, CodeObjectRow, CopyApiRow, DispatchRow, ExtCodeObjectRow,
-    Finding, InputSignal, InstrumentationRow, KernelApiRow, LibraryCallRow, MonitorRow, NumberedMonitor,
-    NumberedValidation, OpRow, ReplacementRow, Row, SavedCodeRow, SavedKernel, StackFrame, StringRow,
-    TickRow, ValidationRow,
+    Finding, InputSignal, InstrumentationRow, KernelApiRow, LaunchAttributeRow, LibraryCallRow, MonitorRow,
+    NumberedMonitor, NumberedValidation, OpRow, ReplacementRow, Row, SavedCodeRow, SavedKernel, StackFrame,
+    StringRow, TickRow, ValidationRow,
 };
 use rpd_sql::insert::{self, Insert};
 use rusqlite::types::Value;
@@ -151,6 +151,16 @@ impl Appender {
     pub fn ext_code_object(&mut self, row: &ExtCodeObjectRow) -> Result<(), Error> {
         self.add(LateTables::KernelCodeObject, row.largest_id())?;
         push!(self, ext_code_objects, *row)
+    }
+
+    /// Adds the graph node and the cluster of a kernel; the first one adds the table.
+    ///
+    /// # Errors
+    ///
+    /// As [`Appender::api`].
+    pub fn launch_attribute(&mut self, row: &LaunchAttributeRow) -> Result<(), Error> {
+        self.add(LateTables::LaunchAttribute, row.largest_id())?;
+        push!(self, launch_attributes, *row)
     }
 
     /// Adds the raw ticks of an op; the first one adds the table.

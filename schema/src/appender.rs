@@ -85,11 +85,12 @@ pub(crate) enum LateTables {
     Validation,
     Instrumentation,
     LibraryCall,
+    LaunchAttribute,
     Tick,
 }
 
 impl LateTables {
-    const COUNT: usize = 7;
+    const COUNT: usize = 8;
 
     fn text(self) -> &'static str {
         match self {
@@ -99,6 +100,7 @@ impl LateTables {
             LateTables::Validation => rpd_sql::ext::VALIDATION,
             LateTables::Instrumentation => rpd_sql::ext::INSTRUMENTATION,
             LateTables::LibraryCall => rpd_sql::ext::LIBRARYCALL,
+            LateTables::LaunchAttribute => rpd_sql::ext::LAUNCHATTRIBUTE,
             LateTables::Tick => rpd_sql::ext::TICK,
         }
     }

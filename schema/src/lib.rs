@@ -67,7 +67,7 @@ pub use session_times::{MOST_TIMES, SessionTime, moved_session_times, session_ti
 pub use sessions::{GpuInfo, SessionInfo, gpus, launches_without_op, lost, noted_sessions, sessions};
 pub use table::{
     ApiRow, BarrierRow, Block, CandidateRow, CodeObjectRow, CopyApiRow, DispatchRow, ExtCodeObjectRow, Fence,
-    Finding, InstrumentationRow, KernelApiRow, LibraryCallRow, MonitorRow, OpRow, Outcome, ReplacementRow,
-    SavedCodeRow, THE_PROGRAM, TickRow, ValidationRow,
+    Finding, InstrumentationRow, KernelApiRow, LaunchAttributeRow, LibraryCallRow, MonitorRow, OpRow,
+    Outcome, ReplacementRow, SavedCodeRow, THE_PROGRAM, TickRow, ValidationRow,
 };
 pub use version::{Version, identify, identify_within};

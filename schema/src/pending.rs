@@ -3,8 +3,8 @@
 use crate::batch::Batch;
 use crate::table::{
     ApiOp, ApiRow, BarrierRow, CandidateRow, CodeObjectRow, CopyApiRow, DispatchRow, ExtCodeObjectRow,
-    InputSignal, KernelApiRow, LibraryCallRow, NumberedMonitor, NumberedValidation, OpRow, ReplacementRow,
-    Row, SavedCodeRow, SavedKernel, StackFrame, StringRow, TickRow,
+    InputSignal, KernelApiRow, LaunchAttributeRow, LibraryCallRow, NumberedMonitor, NumberedValidation,
+    OpRow, ReplacementRow, Row, SavedCodeRow, SavedKernel, StackFrame, StringRow, TickRow,
 };
 use rpd_sql::insert::Insert;
 
@@ -51,6 +51,7 @@ pending! {
     replacements: ReplacementRow,
     validations: NumberedValidation<'_>,
     library_calls: LibraryCallRow,
+    launch_attributes: LaunchAttributeRow,
     ticks: TickRow,
     monitors: NumberedMonitor<'_>,
     stack_frames: StackFrame,

@@ -22,6 +22,9 @@ pub const INSTRUMENTATION: &str = include_str!("../ext/instrumentation.sql");
 /// Table `ext_librarycall` and view `libraryCall`: calls of GPU libraries. Added with the first.
 pub const LIBRARYCALL: &str = include_str!("../ext/librarycall.sql");
 
+/// Table `ext_launchattribute`: graph nodes and clusters of CUDA's kernels. Added with the first.
+pub const LAUNCHATTRIBUTE: &str = include_str!("../ext/launchattribute.sql");
+
 /// Table `ext_tick`: the device's raw tick counts of an op. Added on request.
 pub const TICK: &str = include_str!("../ext/tick.sql");
 
@@ -44,5 +47,13 @@ pub const GRAPH_KERNEL: &str = include_str!("../ext/graph_kernel.sql");
 pub const GRAPH_KERNEL_PLAIN: &str = include_str!("../ext/graph_kernel_plain.sql");
 
 /// What a recorder adds to a fresh file when it has the first row of it.
-pub const RECORDERS: [&str; 7] =
-    [KERNELCODEOBJECT, CODEOBJECT, REPLACEMENT, VALIDATION, INSTRUMENTATION, LIBRARYCALL, TICK];
+pub const RECORDERS: [&str; 8] = [
+    KERNELCODEOBJECT,
+    CODEOBJECT,
+    REPLACEMENT,
+    VALIDATION,
+    INSTRUMENTATION,
+    LIBRARYCALL,
+    LAUNCHATTRIBUTE,
+    TICK,
+];

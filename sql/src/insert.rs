@@ -162,6 +162,12 @@ pub const EXT_KERNELCODEOBJECT: Insert = Insert {
     ],
 };
 
+/// `ext_launchattribute`.
+pub const EXT_LAUNCHATTRIBUTE: Insert = Insert {
+    table: "ext_launchattribute",
+    columns: &["op_id", "graph", "graphNode", "clusterX", "clusterY", "clusterZ"],
+};
+
 /// `ext_tick`.
 pub const EXT_TICK: Insert = Insert { table: "ext_tick", columns: &["op_id", "start", "end"] };
 

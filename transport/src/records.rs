@@ -110,6 +110,20 @@ pub struct Dispatch {
     pub function: u16,
 }
 
+/// Behind a [`Dispatch`] that has such attributes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C)]
+pub struct LaunchAttributes {
+    /// The source's number of the graph's node; 0 for none.
+    pub graph_node: u64,
+    /// The source's number of the graph; 0 for none.
+    pub graph: u32,
+    /// Workgroups of a cluster; 0 where there are no clusters.
+    pub cluster: [u16; 3],
+    /// 0.
+    pub reserved: [u16; 3],
+}
+
 /// `header` where nobody has seen the packet: fence scopes that HSA does not define.
 pub const UNKNOWN_FENCES: u16 = 0b1111 << 9;
 

@@ -180,6 +180,7 @@ pub fn complete(
         true => &[
             ("rocpd_op", "id"),
             ("ext_dispatch", "op_id"),
+            ("ext_launchattribute", "op_id"),
             ("rocpd_barrierop", "op_ptr_id"),
             ("ext_replacement", "id"),
             ("ext_instrumentation", "id"),

@@ -12,7 +12,7 @@ fn read(path: &Path, query: &str) -> Vec<String> {
 }
 
 /// One row of every table, with `$` for the session's offset.
-const EVERY_TABLE: [(&str, &str); 25] = [
+const EVERY_TABLE: [(&str, &str); 26] = [
     ("rocpd_kernelcodeobject", "$1|24|32|0 / $2|12|16|0"),
     ("ext_kernelcodeobject", "$1|$3|4|1|2|1024|16|280|64|256"),
     ("rocpd_copyapi", "$2|0xfeed|12884901888|0|0|1|0x10|0x20|1|-1|1|0"),
@@ -20,6 +20,7 @@ const EVERY_TABLE: [(&str, &str); 25] = [
     ("rocpd_op_inputSignals", "$1|$2|$3"),
     ("rocpd_kernelapi", "$1|0x0|4|2|1|64|1|1|1024|16|0x7f001000|system|agent|$1|$3"),
     ("ext_dispatch", "$1|$3|4|2|1|64|1|1|1024|16|0x7f001000|0"),
+    ("ext_launchattribute", "$1|3|-1|2|1|1"),
     ("ext_tick", "$1|12345|-1"),
     ("rocpd_monitor", "$1|gpu|1|sclk|1000|3000|1700"),
     (
@@ -364,6 +365,7 @@ fn what_is_lacking_in_an_older_file_is_added_and_nothing_else_changes() {
             "ext_heatmap",
             "ext_instrumentation",
             "ext_kernelcodeobject",
+            "ext_launchattribute",
             "ext_memoryaccess",
             "ext_replacement",
             "ext_tick",

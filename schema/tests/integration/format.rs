@@ -205,6 +205,8 @@ fn the_tables_added_later_are_as_documented() {
             "table ext_kernelcodeobject: id INTEGER!*, kernelName_id INTEGER!, agpr INTEGER!, vgprSpill INTEGER!, \
              sgprSpill INTEGER!, groupSegmentSize INTEGER!, privateSegmentSize INTEGER!, kernargSegmentSize INTEGER!, \
              wavefrontSize INTEGER!, maxWorkgroupSize INTEGER!",
+            "table ext_launchattribute: op_id INTEGER!*, graph INTEGER!, graphNode INTEGER!, clusterX INTEGER!, clusterY INTEGER!, \
+             clusterZ INTEGER!",
             "table ext_librarycall: api_ptr_id INTEGER!*, domain_id INTEGER!, category_id INTEGER!",
             "table ext_memoryaccess: id INTEGER!*, instrumentation_id INTEGER!, file varchar(4096)!, line INTEGER!, column INTEGER!, \
              accessKind varchar(16)!, space varchar(16)!, size INTEGER!, accesses INTEGER!, linesNeeded INTEGER!, \

@@ -2,8 +2,8 @@
 
 use rpd_schema::{
     ApiId, ApiRow, Appender, BarrierRow, CandidateId, CandidateRow, CodeObjectId, CodeObjectRow, CopyApiRow,
-    DispatchRow, ExtCodeObjectRow, Fence, Finding, InstrumentationRow, KernelApiRow, MonitorRow, OpId, OpRow,
-    Outcome, ReplacementRow, SavedCodeId, SavedCodeRow, TickRow, ValidationRow,
+    DispatchRow, ExtCodeObjectRow, Fence, Finding, InstrumentationRow, KernelApiRow, LaunchAttributeRow,
+    MonitorRow, OpId, OpRow, Outcome, ReplacementRow, SavedCodeId, SavedCodeRow, TickRow, ValidationRow,
 };
 use rusqlite::Connection;
 use rusqlite::types::Value;
@@ -234,6 +234,8 @@ pub(crate) fn every_table(appender: &mut Appender) {
     ];
     appender.instrumentation(&instrumentation, &findings).unwrap();
     appender.instrumentation(&InstrumentationRow { op: None, ..instrumentation }, &[]).unwrap();
+    let attributes = LaunchAttributeRow { op: OpId(1), graph: 3, graph_node: u64::MAX, cluster: [2, 1, 1] };
+    appender.launch_attribute(&attributes).unwrap();
     appender.tick(&TickRow { op: OpId(1), start: 12345, end: u64::MAX }).unwrap();
     let monitor = MonitorRow {
         device_type: "gpu",

@@ -2,14 +2,14 @@
 
 use super::links::{Link, Links};
 use crate::correlation;
-use crate::records::{Copy, Dispatch};
+use crate::records::{Copy, Dispatch, LaunchAttributes};
 
 /// Operations held at most; what comes beyond is not linked to its call.
 const MOST: usize = 1 << 16;
 
 /// The record of something that a GPU did.
 pub(super) enum Operation {
-    Dispatch(Dispatch),
+    Dispatch(Dispatch, LaunchAttributes),
     Copy(Copy),
     /// A dispatch that has not completed: only what its call launched.
     Launch(Dispatch),
@@ -19,7 +19,7 @@ impl Operation {
     /// The call that caused it.
     pub(super) fn call(&self) -> u64 {
         match self {
-            Operation::Dispatch(record) | Operation::Launch(record) => record.correlation,
+            Operation::Dispatch(record, _) | Operation::Launch(record) => record.correlation,
             Operation::Copy(record) => record.correlation,
         }
     }
@@ -27,14 +27,14 @@ impl Operation {
     /// The number of the source that made the record.
     pub(super) fn source(&self) -> u8 {
         match self {
-            Operation::Dispatch(record) | Operation::Launch(record) => record.source,
+            Operation::Dispatch(record, _) | Operation::Launch(record) => record.source,
             Operation::Copy(record) => record.source,
         }
     }
 
     /// That call launched this and nothing else, and nothing else comes of it.
     fn ends_launch(&self) -> bool {
-        matches!(self, Operation::Dispatch(record) if record.ends_launch())
+        matches!(self, Operation::Dispatch(record, _) if record.ends_launch())
     }
 }
 

@@ -13,7 +13,7 @@ use super::turn::GATE;
 use crate::correlation;
 use crate::recorder::Recorder;
 use crate::records::ring::{Consumer, Entry};
-use crate::records::{Call, Kind};
+use crate::records::{Call, Kind, LaunchAttributes};
 use crate::switch::SwitchChange;
 
 /// Changes of the switch to remember.
@@ -68,7 +68,7 @@ impl ThreadInput {
                     if let Some(log) = log {
                         log.dispatch(&record);
                     }
-                    let operation = Operation::Dispatch(record);
+                    let operation = Operation::Dispatch(record, LaunchAttributes::default());
                     discarded.launches += u64::from(held.ends_committed_launch(&operation));
                 }
                 Kind::Copy | Kind::Launch | Kind::Analyzed | Kind::Sensor => {}
@@ -257,7 +257,7 @@ impl Inputs {
     pub(super) fn discard(&mut self, held: &mut Held, mut log: Option<&mut LogFeed>, now: u64) -> Discarded {
         let Inputs { threads, shared, .. } = self;
         let mut discarded = held.discard(|operation| {
-            if let (Some(log), Operation::Dispatch(record)) = (&mut log, operation) {
+            if let (Some(log), Operation::Dispatch(record, _)) = (&mut log, operation) {
                 log.dispatch(record);
             }
         });

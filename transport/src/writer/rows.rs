@@ -5,8 +5,8 @@ mod calls;
 use std::collections::BTreeSet;
 
 use rpd_schema::{
-    ApiId, ApiRow, Appender, CopyApiRow, DispatchRow, Error, Fence, KernelApiRow, MonitorRow, OpId, OpRow,
-    ReplacementRow, TickRow,
+    ApiId, ApiRow, Appender, CopyApiRow, DispatchRow, Error, Fence, KernelApiRow, LaunchAttributeRow,
+    MonitorRow, OpId, OpRow, ReplacementRow, TickRow,
 };
 
 use super::frames::{Frames, UnnamedStack};
@@ -16,7 +16,7 @@ use super::ranges::RangePart;
 use super::system_calls;
 use crate::correlation;
 use crate::recorder::Recorder;
-use crate::records::{Analyzed, Copy, Dispatch, NO_GPU, NO_PACKET, Sensor};
+use crate::records::{Analyzed, Copy, Dispatch, LaunchAttributes, NO_GPU, NO_PACKET, Sensor};
 use crate::source::{AnalysisText, Role, Watch};
 
 /// Ids are renewed by a new session long before they run out: one drain adds at most this many.
@@ -264,6 +264,7 @@ impl Rows {
         &mut self,
         appender: &mut Appender,
         record: &Dispatch,
+        attributes: &LaunchAttributes,
         linked: bool,
     ) -> Result<(), Error> {
         self.watches.iter_mut().for_each(|watch| watch(record));
@@ -304,6 +305,10 @@ impl Rows {
         };
         appender.op(&op)?;
         appender.api_op(api, op.id)?;
+        if *attributes != LaunchAttributes::default() {
+            let LaunchAttributes { graph, graph_node, cluster, .. } = *attributes;
+            appender.launch_attribute(&LaunchAttributeRow { op: op.id, graph, graph_node, cluster })?;
+        }
         if self.ticks {
             appender.tick(&TickRow { op: op.id, start: record.start_tick, end: record.end_tick })?;
         }
@@ -526,7 +531,7 @@ impl Rows {
         }
         self.open_stand_ins.push(call);
         let (function, tid, start, end) = match operation {
-            Operation::Dispatch(record) | Operation::Launch(record) => {
+            Operation::Dispatch(record, _) | Operation::Launch(record) => {
                 ((record.source, record.function), record.tid, record.submit_start, record.submit_end)
             }
             Operation::Copy(record) => {

@@ -129,7 +129,9 @@ impl<'a> Sink<'a> {
         }
         match entry.kind {
             Kind::Dispatch => {
-                return self.operation(Operation::Dispatch(bytemuck::pod_read_unaligned(entry.body)));
+                let attributes = bytemuck::try_pod_read_unaligned(entry.text).unwrap_or_default();
+                let dispatch = bytemuck::pod_read_unaligned(entry.body);
+                return self.operation(Operation::Dispatch(dispatch, attributes));
             }
             Kind::Copy => return self.operation(Operation::Copy(bytemuck::pod_read_unaligned(entry.body))),
             Kind::Launch => {
@@ -188,7 +190,7 @@ impl<'a> Sink<'a> {
         if linked && self.held.ends_committed_launch(&operation) {
             self.at_stake.launches += 1;
         }
-        if let (Some(log), Operation::Dispatch(record)) = (&mut self.log, &operation) {
+        if let (Some(log), Operation::Dispatch(record, _)) = (&mut self.log, &operation) {
             log.dispatch(record);
         }
         let is_earlier = linked && self.held.is_in_earlier_part(&operation);
@@ -197,7 +199,9 @@ impl<'a> Sink<'a> {
                 rows.stand_in(appender, &operation)?;
             }
             match operation {
-                Operation::Dispatch(record) => rows.dispatch(appender, &record, linked),
+                Operation::Dispatch(record, attributes) => {
+                    rows.dispatch(appender, &record, &attributes, linked)
+                }
                 Operation::Copy(record) => rows.copy(appender, &record, linked),
                 Operation::Launch(record) if linked => rows.launched(appender, &record),
                 Operation::Launch(_) => Ok(()),

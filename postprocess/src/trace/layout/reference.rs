@@ -19,7 +19,7 @@ pub(crate) struct Reference {
 }
 
 /// References of the format, for files whose tables do not declare them.
-const KNOWN: [(&str, &str, &str); 44] = [
+const KNOWN: [(&str, &str, &str); 45] = [
     ("rocpd_api", "apiName_id", "rocpd_string"),
     ("rocpd_api", "category_id", "rocpd_string"),
     ("rocpd_api", "domain_id", "rocpd_string"),
@@ -43,6 +43,7 @@ const KNOWN: [(&str, &str, &str); 44] = [
     ("ext_dispatch", "codeObject_id", "rocpd_kernelcodeobject"),
     ("ext_kernelcodeobject", "id", "rocpd_kernelcodeobject"),
     ("ext_kernelcodeobject", "kernelName_id", "rocpd_string"),
+    ("ext_launchattribute", "op_id", "rocpd_op"),
     ("ext_tick", "op_id", "rocpd_op"),
     ("ext_codeobject_kernel", "id", "rocpd_kernelcodeobject"),
     ("ext_codeobject_kernel", "ext_codeobject_id", "ext_codeobject"),

@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering;
 use rpd_transport::correlation;
 use rpd_transport::counters::Cause;
 use rpd_transport::recorder::Recorder;
-use rpd_transport::records::{self, Kind, NO_GPU, NO_KERNEL};
+use rpd_transport::records::{self, Kind, LaunchAttributes, NO_GPU, NO_KERNEL};
 use rpd_transport::switch::{SwitchChange, was_on};
 use rpd_transport::thread::{self, Patience};
 use rustc_hash::FxHashMap;
@@ -414,7 +414,10 @@ impl Decoder {
             source: functions::SOURCE,
             function: functions::OPERATION,
         };
-        if !self.push(Kind::Dispatch, bytemuck::bytes_of(&dispatch)) {
+        let attributes = run.attributes();
+        let behind =
+            if attributes == LaunchAttributes::default() { &[] } else { bytemuck::bytes_of(&attributes) };
+        if !self.push_with(Kind::Dispatch, bytemuck::bytes_of(&dispatch), behind) {
             self.lose_launch(cause);
         }
     }

@@ -5,6 +5,8 @@
 
 use std::ffi::{CStr, c_char};
 
+use rpd_transport::records::LaunchAttributes;
+
 use super::abi::kind;
 use super::field::{at, read};
 
@@ -27,7 +29,9 @@ mod kernel {
     pub(super) const CORRELATION: Field<u32> = at(92);
     pub(super) const GRID_ID: Field<u64> = at(96);
     pub(super) const NAME: Field<*const c_char> = at(104);
+    pub(super) const GRAPH_NODE: Field<u64> = at(144);
     pub(super) const GRAPH: Field<u32> = at(156);
+    pub(super) const CLUSTER: Field<[u32; 3]> = at(176);
 }
 
 /// CUpti_ActivityMemcpy5 and later.
@@ -240,6 +244,11 @@ pub(super) struct KernelRun {
     pub(super) local: u32,
     /// CUPTI's number of the launch.
     pub(super) grid_id: u64,
+    /// CUPTI's numbers of the graph and of its node; 0 for none.
+    pub(super) graph: u32,
+    pub(super) graph_node: u64,
+    /// Blocks of a cluster; 0 where there are no clusters.
+    pub(super) cluster: [u32; 3],
 }
 
 impl KernelRun {
@@ -253,7 +262,22 @@ impl KernelRun {
         dynamic_shared: 0,
         local: 0,
         grid_id: 0,
+        graph: 0,
+        graph_node: 0,
+        cluster: [0; 3],
     };
+
+    /// What is not said of each launch: a cluster of one block is none.
+    pub(super) fn attributes(&self) -> LaunchAttributes {
+        let has_clusters = self.cluster.into_iter().any(|blocks| blocks > 1);
+        LaunchAttributes {
+            graph_node: self.graph_node,
+            graph: self.graph,
+            // CUDA has 16 blocks in a cluster at most.
+            cluster: if has_clusters { self.cluster.map(|blocks| blocks as u16) } else { [0; 3] },
+            reserved: [0; 3],
+        }
+    }
 
     /// Its mangled name; empty where it has none.
     ///
@@ -372,6 +396,9 @@ unsafe fn of_kernel(record: *const u8) -> Operation {
                 dynamic_shared: read(record, &kernel::DYNAMIC_SHARED),
                 local: read(record, &kernel::LOCAL),
                 grid_id: read(record, &kernel::GRID_ID),
+                graph: read(record, &kernel::GRAPH),
+                graph_node: read(record, &kernel::GRAPH_NODE),
+                cluster: read(record, &kernel::CLUSTER),
             }),
         }
     }
@@ -478,7 +505,9 @@ mod tests {
         put(&mut record, 48, &13u32.to_le_bytes());
         put(&mut record, 52, &7u32.to_le_bytes());
         put(&mut record, 92, &99u32.to_le_bytes());
+        put(&mut record, 144, &5u64.to_le_bytes());
         put(&mut record, 156, &1u32.to_le_bytes());
+        put(&mut record, 180, &2u32.to_le_bytes());
         // SAFETY: a kernel's record.
         let Some(Activity::Operation(operation)) = (unsafe { activity(record.as_ptr()) }) else { panic!() };
         assert_eq!((operation.start, operation.end, operation.correlation), (1000, 2000, 99));
@@ -486,6 +515,7 @@ mod tests {
         assert!(operation.is_of_graph);
         let What::Kernel(run) = operation.what else { panic!("{operation:?}") };
         assert_eq!((run.registers, run.grid[0]), (40, 7));
+        assert_eq!((run.graph, run.graph_node, run.cluster), (1, 5, [0, 2, 0]));
         // SAFETY: it has no name.
         assert_eq!(unsafe { run.name() }, c"");
     }
