@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::harness::{
-    Dir, Expected, Loading, Ran, Run, Trace, code_object, not_tested, program, rpd, software_gpu, tool,
+    Dir, Expected, Loading, Ran, Run, Trace, code_object, not_in_tree, program, rpd, software_gpu, tool,
 };
 use crate::replace::{assert_named, dispatches, replaced_of, with_caches};
 
@@ -158,7 +158,7 @@ fn llama_cpp_counts_its_blocks() {
 #[test]
 fn triton_kernels_count_their_blocks() {
     if !Path::new(TRITON).exists() {
-        return not_tested("no Triton, and HIP 5 refuses its code objects: `make matrix` has both");
+        return not_in_tree("sid", "no Triton, and HIP 5 refuses its code objects");
     }
     let dir = Dir::new();
     for kernel in ["add_kernel", "dot_kernel"] {
@@ -196,7 +196,7 @@ fn training<'a>(dir: &'a Dir, device: &str) -> Run<'a> {
 #[test]
 fn tinygrad_kernels_count_their_blocks() {
     if !Path::new(TINYGRAD).exists() {
-        return not_tested("no tinygrad: `make matrix` has it");
+        return not_in_tree("sid", "no tinygrad");
     }
     let without = Dir::new();
     let losses = training(&without, "CPU").run().expect(0).stdout.clone();
@@ -214,7 +214,7 @@ fn tinygrad_kernels_count_their_blocks() {
 #[test]
 fn tinygrad_launches_what_its_profile_says() {
     if !Path::new(TINYGRAD).exists() {
-        return not_tested("no tinygrad: `make matrix` has it");
+        return not_in_tree("sid", "no tinygrad");
     }
     for (what, gpus) in [("linear", 1), ("convolution", 1), ("two", 2)] {
         let on_processor = Dir::new();
@@ -280,12 +280,7 @@ fn launched<'a>(dir: &'a Dir, (own, lds): &(PathBuf, String), kernel: &str, roun
 #[test]
 fn triton_kernels_run_in_other_builds() {
     if !Path::new(TRITON).exists() {
-        assert_ne!(
-            std::env::var("RPD_TEST_TREE").as_deref(),
-            Ok("sid"),
-            "tests/matrix/run puts Triton there"
-        );
-        return not_tested("no Triton, and HIP 5 refuses its code objects: `make matrix` has both");
+        return not_in_tree("sid", "no Triton, and HIP 5 refuses its code objects");
     }
     let dir = Dir::new();
     for kernel in ["add_kernel", "dot_kernel"] {
