@@ -81,21 +81,46 @@ fn a_start_while_cuda_is_initialised() {
     expect(&dir, 30);
 }
 
-/// CUPTI would miss a context that is being created, and the next launch would end the program.
+/// CUPTI would miss a context that is being created, and the next launch would end the program. The driver tells of primary contexts; of others the
+/// recorder sees that devices are mapped meanwhile.
 #[test]
 fn a_start_while_the_first_context_is_created() {
-    for what in ["await=1 launch=30", "own await=1 launch=30"] {
+    for own in [false, true] {
         let dir = Dir::new();
-        std::fs::create_dir(dir.path("dev")).unwrap();
-        std::fs::write(dir.path("dev/nvidia0"), [0; 4096]).unwrap();
-        let run = work(&dir, what).env("RPD_REMOTE_FROM", "start").env("SIMCUDA_CONTEXT_MS", "700");
-        let mut running = run.env("SIMCUDA_DEVICE", dir.path("dev/nvidia0")).start();
+        let run = work(&dir, if own { "own await=1 launch=30" } else { "await=1 launch=30" });
+        let mut run = run.env("RPD_REMOTE_FROM", "start").env("SIMCUDA_CONTEXT_MS", "700");
+        if own {
+            std::fs::create_dir(dir.path("dev")).unwrap();
+            std::fs::write(dir.path("dev/nvidia0"), [0; 4096]).unwrap();
+            run = run.env("SIMCUDA_DEVICE", dir.path("dev/nvidia0"));
+        }
+        let mut running = run.start();
         running.wait_for_output("cuInit 0 ");
         ask("start", &["--wait"], &running).done();
         go(&dir, 1);
         running.finish().expect(0);
         expect(&dir, 30);
     }
+}
+
+#[test]
+fn a_start_does_not_wait_for_a_context_that_takes_long() {
+    let dir = Dir::new();
+    let run =
+        work(&dir, "await=1 launch=30").env("RPD_REMOTE_FROM", "start").env("SIMCUDA_CONTEXT_MS", "8000");
+    let mut running = run.env("SIMCUPTI_LOG", dir.path("cupti.log")).start();
+    running.wait_for_output("cuInit 0 ");
+    ask("start", &["--wait"], &running).done();
+    assert_eq!(status(&running)["state"], "recording");
+    assert_eq!(subscriptions(&dir), 0, "the context is not there yet");
+    is_at(&mut running, 1);
+    wait_for("subscription", || (subscriptions(&dir) > 0).then_some(()));
+    // A start waits for what is being attached.
+    ask("stop", &["--wait"], &running).done();
+    ask("start", &["--wait"], &running).done();
+    go(&dir, 1);
+    running.finish().expect(0);
+    expect(&dir, 30);
 }
 
 #[test]

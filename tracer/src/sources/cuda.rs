@@ -5,8 +5,8 @@
 //!
 //! - `export`: what the driver calls; `injection`: whether it is to call another tool; `config`, `filter`: what the user wants; `library`:
 //!   libcuda and libcupti; `abi`: their interfaces
-//! - `attach`: CUPTI is subscribed to, and given back when recording stops; `contexts`: not while the driver creates one; `yielding`: or when another
-//!   profiler asks for it; `state`: whether it may be used
+//! - `attach`: CUPTI is subscribed to, and given back when recording stops; `late`: behind cuInit; `contexts`: not while the driver creates one; `yielding`: CUPTI
+//!   is given back when another profiler asks for it; `state`: whether it may be used
 //! - `buffers`: memory for CUPTI's records; `collector`: the thread that makes CUPTI give them back; `record` and `field`: what they say; `decode`: the
 //!   recorder's records of it
 //! - `callback`: what CUPTI calls back for: `arguments` of calls, and `modules`, whose code is saved
@@ -31,6 +31,7 @@ mod filter;
 mod functions;
 mod injection;
 mod kernel;
+mod late;
 mod library;
 mod modules;
 mod queue;

@@ -20,7 +20,7 @@ use super::buffers::{self, Buffers};
 use super::functions::Functions;
 use super::library::{Cupti, Driver};
 use super::state::{self, CuptiEvent};
-use super::{callback, collector, config, contexts, injection, yielding};
+use super::{callback, collector, config, injection, late, yielding};
 use crate::guard::guard;
 
 /// How long a thread of the program waits for another that attaches or detaches.
@@ -42,6 +42,8 @@ pub(super) struct Attachment {
 /// How long after a start cuInit may have been running for: it takes seconds where there are many GPUs.
 const LONGEST_INIT: Duration = Duration::from_secs(20);
 
+/// How long a start waits until CUPTI is attached.
+const START: Duration = Duration::from_secs(1);
 /// A program that was not in CUDA so long ago has hardly begun to create a context.
 const JUST_INITIALISED: Duration = Duration::from_millis(40);
 
@@ -121,11 +123,13 @@ pub(super) fn leave_to_another() {
     }
 }
 
-/// Recording is started: CUPTI is tried again where it could not be used.
+/// Recording is started: CUPTI is tried again where it could not be used. What the program launches afterwards is recorded, unless the driver is busy
+/// for long.
 pub(super) fn started(recorder: &'static Recorder) {
     TRIES.waits_for_start.store(false, Ordering::Relaxed);
     TRIES.started_at.store(clock::monotonic(), Ordering::Relaxed);
     follow(recorder, false);
+    late::wait(START);
     if awaits_driver() {
         // The writer visits from now on at that pace.
         recorder.requests.wake();
@@ -138,20 +142,34 @@ pub(super) fn follow(recorder: &'static Recorder, is_starting: bool) {
         TRIES.initialised_by.store(std::process::id(), Ordering::Relaxed);
     }
     TRIES.awaits_driver.store(false, Ordering::Relaxed);
+    if !is_wanted(recorder) {
+        return;
+    }
+    let Some(driver) = driver(is_starting) else { return };
+    if is_starting {
+        attach(recorder, driver, true);
+    } else {
+        late::attach(recorder, driver, since(&TRIES.uninitialised_at) < JUST_INITIALISED);
+    }
+}
+
+/// Whether CUPTI is to be attached.
+pub(super) fn is_wanted(recorder: &'static Recorder) -> bool {
     let is_useless = TRIES.waits_for_start.load(Ordering::Relaxed) || is_forked() || injection::is_anothers();
-    if is_useless || !recorder.switch.is_on() || current().is_some() || !state::current().is_free() {
-        return;
-    }
+    !is_useless && recorder.switch.is_on() && current().is_none() && state::current().is_free()
+}
+
+/// Attaches, unless that is not wanted any more.
+pub(super) fn attach(recorder: &'static Recorder, driver: &'static Driver, is_starting: bool) {
     let Some(_changing) = lock_within(&CHANGES, PATIENCE) else { return };
-    if current().is_some() {
+    if !is_wanted(recorder) {
         return;
     }
-    match attach(recorder, is_starting) {
-        Ok(true) => {
+    match begin(recorder, driver, is_starting) {
+        Ok(()) => {
             state::apply(CuptiEvent::Attached);
             *lock(&TRIES.refused) = None;
         }
-        Ok(false) => {}
         Err(why) => {
             TRIES.waits_for_start.store(true, Ordering::Relaxed);
             let said = lock(&TRIES.refused).replace(why.clone());
@@ -205,13 +223,8 @@ fn find(driver: &Driver) -> Result<&'static Found, String> {
     Ok(FOUND.get_or_init(|| Found { version, cupti, functions }))
 }
 
-/// False: the program does not use CUDA.
-fn attach(recorder: &'static Recorder, is_starting: bool) -> Result<bool, String> {
-    let Some(driver) = driver(is_starting) else { return Ok(false) };
+fn begin(recorder: &'static Recorder, driver: &'static Driver, is_starting: bool) -> Result<(), String> {
     let Found { cupti, functions, .. } = find(driver)?;
-    if !is_starting && since(&TRIES.uninitialised_at) > JUST_INITIALISED {
-        contexts::wait_for_creations(driver);
-    }
     let subscriber = subscribe(cupti)?;
     let most = (recorder.buffer_bytes() / buffers::SIZE).max(LEAST_BUFFERS);
     let attachment: &'static Attachment = Box::leak(Box::new(Attachment {
@@ -247,7 +260,6 @@ fn attach(recorder: &'static Recorder, is_starting: bool) -> Result<bool, String
         attachment.buffers.prepare();
         yielding::watch(cupti);
         log::info(|| format!("CUPTI {} of {}", cupti.version_text(), cupti.path.display()));
-        true
     })
 }
 

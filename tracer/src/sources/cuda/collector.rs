@@ -18,6 +18,7 @@ use super::attach::{self, Attachment};
 use super::buffers::Filled;
 use super::decode::Decoder;
 use super::device;
+use super::late;
 use super::record;
 use super::state::{self, CuptiEvent};
 
@@ -142,8 +143,11 @@ pub(super) fn collect(deadline: Duration) {
 
 /// The process ends: has all recorded that CUPTI will ever have, as long as there is progress and RPDT_EXIT_MS is not over.
 pub(super) fn finish() {
-    let (Some(_), Some(recorder)) = (attach::current(), recorder::get()) else { return };
+    let own = |recorder: &&'static Recorder| recorder.pid == std::process::id();
+    let Some(recorder) = recorder::get().filter(own) else { return };
+    // Nothing is attached from now on, but what is being attached is first.
     state::apply(CuptiEvent::ProcessEnds);
+    late::wait(recorder.config.exit_wait.min(PATIENCE));
     ask(recorder.config.exit_wait, true);
 }
 
