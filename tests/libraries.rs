@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::harness::{
-    Dir, Expected, Loading, Ran, Run, Trace, code_object, not_in_tree, program, rpd, software_gpu, tool,
+    Dir, Expected, Loading, Ran, Run, Trace, code_object, not_tested, program, rpd, software_gpu, tool,
 };
 use crate::replace::{assert_named, dispatches, replaced_of, with_caches};
 
@@ -152,6 +152,14 @@ fn llama_cpp_counts_its_blocks() {
         assert!(ran.stdout.contains("ROCm0") && ran.stdout.contains("tests passed"), "{ran}");
         assert!(!kernels.is_empty(), "{operation}: {ran}");
     }
+}
+
+/// This test needs what `make matrix` puts into the tree of that suite alone.
+#[track_caller]
+fn not_in_tree(suite: &str, what: &str) {
+    let is_there = std::env::var("RPD_TEST_TREE").is_ok_and(|tree| tree == suite);
+    assert!(!is_there, "{what}: tests/matrix/run puts it here");
+    not_tested(format!("{what}: `make matrix` has it"));
 }
 
 /// Those of Triton's compiler.

@@ -30,14 +30,6 @@ pub(crate) fn not_installed(what: impl Display) {
     not_tested(format!("{what}: `make setup` installs it"));
 }
 
-/// This test needs what `make matrix` puts into the tree of that suite alone.
-#[track_caller]
-pub(crate) fn not_in_tree(suite: &str, what: impl Display) {
-    let is_there = std::env::var("RPD_TEST_TREE").is_ok_and(|tree| tree == suite);
-    assert!(!is_there, "{what}: tests/matrix/run puts it here");
-    not_tested(format!("{what}: `make matrix` has it"));
-}
-
 /// Whether `program` can be called by its name; says it where not.
 #[track_caller]
 pub(crate) fn installed(program: &str) -> bool {
