@@ -5,8 +5,8 @@
 //!
 //! - `export`: what the driver calls; `injection`: whether it is to call another tool; `config`, `filter`: what the user wants; `library`:
 //!   libcuda and libcupti; `abi`: their interfaces
-//! - `attach`: CUPTI is subscribed to, and given back when recording stops; `late`: behind cuInit; `contexts`: not while the driver creates one; `yielding`: CUPTI
-//!   is given back when another profiler asks for it; `state`: whether it may be used
+//! - `attach`: CUPTI is subscribed to, and given back when recording stops; `late`: that happens after cuInit, on a thread of its own; `contexts`: and
+//!   not while the driver creates a context; `yielding`: CUPTI is given back when another profiler asks for it; `state`: whether it may be used
 //! - `buffers`: memory for CUPTI's records; `collector`: the thread that makes CUPTI give them back; `record` and `field`: what they say; `decode`: the
 //!   recorder's records of it
 //! - `callback`: what CUPTI calls back for: `arguments` of calls, and `modules`, whose code is saved
