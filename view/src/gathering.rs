@@ -31,8 +31,11 @@ const BLOCK: u32 = 31;
 /// Gaps between ids that are longer than this are looked into whenever the file has grown.
 const LONG_GAP: i64 = 1 << 20;
 
-/// How many of the shorter gaps are looked into at once; the others have their turn later.
+/// How many of the shorter gaps of a table are looked into at once; the next look goes on behind them.
 const GAPS: usize = 2048;
+
+/// What a round of looks has come to in a table whose gaps it has all looked into.
+const ALL: i64 = i64::MAX;
 
 /// Parts of a table that are read first, so that there is a rough picture.
 const PARTS: i64 = 64;
@@ -228,7 +231,8 @@ pub struct Gatherer<'a> {
     gathered: Gathered,
     /// Ids of each table that no row was found for yet.
     unseen: [Vec<Span>; 4],
-    turn: usize,
+    /// From which id on the short gaps of each table are still to be looked into, in a round of looks at all of them.
+    looked_to: [i64; 4],
     rows: u64,
     last_sensor: Option<SensorKey>,
     progress: &'a Progress,
@@ -263,7 +267,7 @@ impl<'a> Gatherer<'a> {
             queues: Numbers::new(),
             gathered,
             unseen: [const { Vec::new() }; 4].map(|_: Vec<Span>| vec![EVERY]),
-            turn: 0,
+            looked_to: [ALL; 4],
             rows: 0,
             last_sensor: None,
             progress,
@@ -421,16 +425,19 @@ impl<'a> Gatherer<'a> {
     }
 
     /// Reads what has come since the last time: at most `most` rows in one statement, and after each `pause` is called, while the trace is
-    /// not held. Gives how many rows.
+    /// not held. A look is at some thousand gaps between the ids that were read, the next one at those behind them. Gives how many rows.
     ///
     /// # Errors
     /// When the trace cannot be read; what was read until then stays, and the rest is read the next time.
     pub fn grow(&mut self, most: u32, pause: &mut dyn FnMut()) -> Result<u64> {
         self.processes = Processes::of(self.trace)?;
         let before = self.rows;
-        self.turn += 1;
+        if self.has_looked_everywhere() {
+            self.looked_to = [i64::MIN; 4];
+        }
         for table in Table::ALL {
             if !has_table(self.trace, table.name())? {
+                self.looked_to[table as usize] = ALL;
                 continue;
             }
             if !self.is_found_by_id(table)? {
@@ -440,12 +447,17 @@ impl<'a> Gatherer<'a> {
                 );
             }
             let unseen = std::mem::take(&mut self.unseen[table as usize]);
-            let short = unseen.iter().filter(|(low, high)| high.saturating_sub(*low) < LONG_GAP).count();
-            let every = short / GAPS + 1;
             let mut left = Vec::with_capacity(unseen.len());
             let mut failed = None;
-            for (number, (low, high)) in unseen.into_iter().enumerate() {
-                let is_due = high.saturating_sub(low) >= LONG_GAP || number % every == self.turn % every;
+            let (mut gaps, mut later) = (0, None);
+            for (low, high) in unseen {
+                let is_short = high.saturating_sub(low) < LONG_GAP;
+                let is_next = is_short && low >= self.looked_to[table as usize];
+                let is_due = !is_short || is_next && gaps < GAPS;
+                gaps += usize::from(is_next);
+                if is_next && !is_due {
+                    later = later.or(Some(low));
+                }
                 let mut from = Some(low);
                 while let Some(low) = from.filter(|_| is_due && failed.is_none()) {
                     match self.part(table, (low, high), Some(most), &mut left) {
@@ -465,8 +477,15 @@ impl<'a> Gatherer<'a> {
             if let Some(error) = failed {
                 return Err(error);
             }
+            self.looked_to[table as usize] = later.unwrap_or(ALL);
         }
         Ok(self.rows - before)
+    }
+
+    /// Whether a round of looks is done: the next one begins a new round. In the midst of one, [`Gatherer::grow`] may find rows without a change
+    /// of the file.
+    pub fn has_looked_everywhere(&self) -> bool {
+        self.looked_to == [ALL; 4]
     }
 
     /// Reads rows with an id in a span, at most so many, and adds the gaps between their ids. Gives how many rows there were, and

@@ -710,6 +710,31 @@ fn an_empty_trace_is_an_empty_timeline() {
 }
 
 #[test]
+fn rows_in_thousands_of_gaps_are_found_without_another_commit() {
+    let directory = tempfile::TempDir::new().unwrap();
+    let file = directory.path().join("t.rpd");
+    let writer = write(&file, &Made { calls: Vec::new(), ops: Vec::new(), links: Vec::new() });
+    let rows = |from: i64| {
+        let rows = format!(
+            "WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 4999)
+             INSERT INTO rocpd_op SELECT 2 * i + {from}, 0, 0, 0, '', 1000000000 + i, 1000000001 + i, 10, 3 FROM n;"
+        );
+        writer.execute_batch(&rows).unwrap();
+    };
+    rows(1);
+    let (trace, version) = rpd_schema::open_read(&file).unwrap();
+    let progress = Progress::default();
+    let mut gatherer = Gatherer::of(&file, (&trace, version), &progress).unwrap();
+    assert_eq!(gatherer.grow(100, &mut || ()).unwrap(), 5000);
+    assert!(gatherer.has_looked_everywhere());
+    rows(2);
+    let found: Vec<u64> = (0..3).map(|_| gatherer.grow(100, &mut || ()).unwrap()).collect();
+    assert!(gatherer.has_looked_everywhere());
+    assert_eq!(found.iter().sum::<u64>(), 5000, "{found:?}");
+    assert!(found.iter().all(|&rows| (1..=2049).contains(&rows)), "{found:?}");
+}
+
+#[test]
 fn a_table_whose_rows_are_not_found_by_id_is_read_and_not_followed() {
     let directory = tempfile::TempDir::new().unwrap();
     let file = directory.path().join("t.rpd");

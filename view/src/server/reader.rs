@@ -84,7 +84,8 @@ fn followed(file: &Path, trace: (&Connection, Version), served: &Arc<Served>) ->
         gatherer.expect().map(|_| gatherer)
     })
     .with_context(reads)?;
-    let mut seen = None;
+    // The change of the file that all rows are known of, that which the round of looks began at, and that of the last look.
+    let (mut seen, mut begun_at, mut looked_at) = (None, None, None);
     while !served.has_ended() {
         served.pool(0)?.look()?;
         let changes = patiently(served, || {
@@ -98,16 +99,28 @@ fn followed(file: &Path, trace: (&Connection, Version), served: &Arc<Served>) ->
                 sleep(read.elapsed() * REST);
                 read = Instant::now();
             };
-            let grown = gatherer.grow(ROWS, &mut rest);
-            match grown {
-                Ok(_) => seen = Some(changes),
-                Err(error) if is_busy(&error) => (),
-                Err(error) => return Err(error).with_context(reads),
+            if gatherer.has_looked_everywhere() {
+                begun_at = Some(changes);
             }
-            match gatherer.gathered() {
-                Ok(gathered) => served.published.put(Ok(shown(gathered.clone())?), true),
-                Err(error) if is_busy(&error) => seen = None,
+            let found = match gatherer.grow(ROWS, &mut rest) {
+                Ok(rows) => {
+                    if gatherer.has_looked_everywhere() {
+                        seen = begun_at;
+                    }
+                    rows > 0
+                }
+                Err(error) if is_busy(&error) => true,
                 Err(error) => return Err(error).with_context(reads),
+            };
+            if found || looked_at != Some(changes) {
+                match gatherer.gathered() {
+                    Ok(gathered) => {
+                        served.published.put(Ok(shown(gathered.clone())?), true);
+                        looked_at = Some(changes);
+                    }
+                    Err(error) if is_busy(&error) => (seen, looked_at) = (None, None),
+                    Err(error) => return Err(error).with_context(reads),
+                }
             }
         }
         sleep(TICK.max(begun.elapsed() * REST));
