@@ -1,14 +1,11 @@
 //! The command line, and the one list of verbs.
 //!
 //! Each verb is a module here: its arguments, and what it does, readable from top to bottom. A new verb is a file and a line in the list.
-//! The struct of its arguments has the verb's name, also where a library has something else of that name: `graph::Graph` is what the
-//! command line says, `rpd_postprocess::passes::graph::Graph` is the pass.
+//! The struct of its arguments has the verb's name, also where a library has something else of that name. Verbs that make a pass come from the
+//! list of passes.
 
 mod api;
-mod apply;
-mod autograd;
 mod blocks;
-mod callstack;
 mod categories;
 mod check;
 mod code;
@@ -24,7 +21,6 @@ mod durations;
 mod energy;
 mod export;
 mod gaps;
-mod graph;
 mod handler;
 mod import;
 mod info;
@@ -36,6 +32,7 @@ mod memory;
 mod merge;
 mod monitor;
 mod overlap;
+mod pass;
 mod passes;
 mod probe;
 mod queues;
@@ -86,16 +83,16 @@ struct Cli {
 
 /// Makes of the list the enum that clap reads, and its dispatch.
 macro_rules! verbs {
-    ($($(#[$when:meta])? $name:ident($arguments:ty),)*) => {
+    ($($(#[cfg($when:meta)])? $(#[command($how:ident)])? $name:ident($arguments:ty),)*) => {
         #[derive(Subcommand)]
         enum Verb {
-            $($(#[$when])? $name($arguments)),*
+            $($(#[cfg($when)])? $(#[command($how)])? $name($arguments)),*
         }
 
         impl Verb {
             fn run(self) -> Result<ExitCode> {
                 match self {
-                    $($(#[$when])? Verb::$name(arguments) => arguments.run()),*
+                    $($(#[cfg($when)])? Verb::$name(arguments) => arguments.run()),*
                 }
             }
         }
@@ -142,9 +139,8 @@ verbs! {
     Subclass(subclass::Subclass),
     Deserialize(deserialize::Deserialize),
     Strings(strings::Strings),
-    Callstack(callstack::Callstack),
-    Graph(graph::Graph),
-    Autograd(autograd::Autograd),
+    #[command(flatten)]
+    Pass(pass::PassVerb),
     Passes(passes::Passes),
     Remote(remote::Remote),
     Doctor(doctor::Doctor),

@@ -28,6 +28,6 @@ pub(crate) mod texts;
 
 pub use apply::{ApplyOutcome, apply};
 pub use change::{Change, change};
-pub use definition::{Definition, Pass};
+pub use definition::{Definition, Making, Pass};
 pub use mark::{Freshness, PassState};
 pub use report::{PassReport, Remark};

@@ -66,7 +66,7 @@ pub fn states(file: &Path, notes: &dyn Notes) -> Result<Vec<Applied>> {
     let owned = |names: &[&str]| names.iter().map(ToString::to_string).collect();
     let all = || -> Result<Vec<Applied>> {
         let (mut all, subclasses) = (Vec::new(), subclass::all(&trace, version)?);
-        let is_one = |pass: &&&Definition| subclasses.is_empty() || **pass != &subclass::DEFINITION;
+        let is_one = |pass: &&&Definition| subclasses.is_empty() || pass.name != subclass::DEFINITION.name;
         for definition in PASSES.iter().filter(is_one) {
             let (tables, views) = (owned(definition.tables), owned(definition.views));
             all.push(Applied { definition, state: PassState::of(&trace, definition)?, tables, views });

@@ -104,6 +104,7 @@ static TOY: Definition = Definition {
     tables: &["ext_toy"],
     views: &[],
     changes: None,
+    making: None,
 };
 
 impl Pass for Toy {

@@ -217,7 +217,7 @@ pub(super) fn finish(making: &NewTrace<'_>, plan: &MergePlan<'_>, tables: &Table
             Freshness::Stale => 2,
         };
         let worst = all.max_by_key(rank).unwrap_or(Freshness::Unknown);
-        let is_apart = *definition != Callstack.definition() || are_apart;
+        let is_apart = definition.name != Callstack.definition().name || are_apart;
         mark::set_as(made, definition, if is_apart { worst } else { Freshness::Stale })?;
     }
     Ok(shared_pids)

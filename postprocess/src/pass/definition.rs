@@ -6,7 +6,7 @@ use super::change::Change;
 use super::report::PassReport;
 
 /// What a pass is called, reads and owns.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct Definition {
     /// The verb of the command line.
     pub name: &'static str,
@@ -22,6 +22,19 @@ pub struct Definition {
     pub views: &'static [&'static str],
     /// What it changes in tables that are not its own, in words, where that makes a trace differ from one in which it was not made.
     pub changes: Option<&'static str>,
+    /// How the command line makes it, `rpd NAME FILE`; none where a verb of its own does.
+    pub making: Option<Making>,
+}
+
+/// How a pass is made by the command line.
+#[derive(Debug)]
+pub struct Making {
+    /// What its help says below the options, with an example.
+    pub help: &'static str,
+    /// The names of its own options, which take no value, and what they do.
+    pub options: &'static [(&'static str, &'static str)],
+    /// The pass with the options that are given.
+    pub pass: fn(options: &[&str]) -> Box<dyn Pass>,
 }
 
 /// Something that can be worked out of the rows of a trace.

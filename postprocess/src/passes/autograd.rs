@@ -13,7 +13,7 @@ use super::kernel_views::add_kernel_views;
 use crate::pass::apply::make;
 use crate::pass::object::has_table;
 use crate::pass::texts::remove_unused;
-use crate::pass::{Change, Definition, Freshness, Pass, PassReport, PassState};
+use crate::pass::{Change, Definition, Freshness, Making, Pass, PassReport, PassState};
 
 /// The pass.
 pub struct Autograd {
@@ -47,6 +47,27 @@ pub static DEFINITION: Definition = Definition {
         "_callstack_autograd_kernel",
     ],
     changes: Some("the arguments of calls"),
+    making: Some(Making {
+        help: "\
+The fields of a marker NAME[, seq = S][, op_id = I][, sizes = [..]][, input_op_ids = [..]] become columns
+of table ext_autogradapi, and the marker's arguments become the bare NAME, so that call stacks group by
+operator and the file shrinks; --redo puts them back first. Markers that only look like that are counted
+and left alone.
+The call stacks are made too where they are missing.
+
+Example:
+  rpd autograd trace.rpd
+  sqlite3 trace.rpd 'select * from autogradKernel order by total_gpu desc limit 10'
+  rpd autograd --redo --keep-args trace.rpd",
+        options: &[
+            ("keep-args", "Leave the arguments of the markers as they are"),
+            ("skip-callstacks", "Do not make the call stacks"),
+        ],
+        pass: |options| {
+            let has = |option| options.contains(&option);
+            Box::new(Autograd { keep_args: has("keep-args"), skip_callstacks: has("skip-callstacks") })
+        },
+    }),
 };
 
 impl Pass for Autograd {

@@ -9,7 +9,7 @@ use anyhow::{Result, bail};
 
 use super::kernel_views::add_kernel_views;
 use crate::pass::batch::InsertBatch;
-use crate::pass::{Change, Definition, Pass, PassReport};
+use crate::pass::{Change, Definition, Making, Pass, PassReport};
 use calls::Calls;
 pub(crate) use stack::DEEPEST;
 use stack::OpenCalls;
@@ -31,6 +31,17 @@ pub static DEFINITION: Definition = Definition {
         "callStack_exclusive_name",
     ],
     changes: None,
+    making: Some(Making {
+        help: "\
+For each call and each call on its stack, itself included, table ext_callstack has a row. Calls that
+overlap without nesting are counted; each is below the innermost call that contains all of it.
+
+Example:
+  rpd callstack trace.rpd
+  sqlite3 trace.rpd 'select * from callStack_inclusive_name order by gpu_time desc limit 10'",
+        options: &[],
+        pass: |_| Box::new(Callstack),
+    }),
 };
 
 /// Calls between two lines of progress.

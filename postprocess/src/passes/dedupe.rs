@@ -24,6 +24,7 @@ pub static DEFINITION: Definition = Definition {
     tables: &[],
     views: &[],
     changes: None,
+    making: None,
 };
 
 /// Texts that are wanted whatever refers to them: local id 1 of each session is the empty text.

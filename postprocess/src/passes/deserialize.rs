@@ -28,6 +28,7 @@ pub static DEFINITION: Definition = Definition {
     tables: &[],
     views: &[],
     changes: None,
+    making: None,
 };
 
 /// Rows between two lines of progress.

@@ -16,7 +16,7 @@ use super::subclass::{Base, Subclass};
 use crate::pass::batch::InsertBatch;
 use crate::pass::object::{has_table, has_view};
 use crate::pass::sorted::Sorted;
-use crate::pass::{Change, Definition, Pass, PassReport};
+use crate::pass::{Change, Definition, Making, Pass, PassReport};
 use call::{FunctionNames, GraphCalls};
 use captured::{Captured, CapturedLaunch};
 use composed::Composition;
@@ -40,6 +40,19 @@ pub static DEFINITION: Definition = Definition {
     ],
     views: &["graphLaunch", "graphKernel", "graphapi", "graphLaunchapi"],
     changes: None,
+    making: Some(Making {
+        help: "\
+Captures, instantiations and launches are matched within a process and by time. If only launches of
+a graph were recorded, the graph is composed of what one of them ran: its row in ext_graph says so
+(composed).
+
+Example:
+  rpd graph trace.rpd
+  sqlite3 trace.rpd 'select * from graphLaunch order by gpuTime desc limit 10'
+  sqlite3 trace.rpd 'select graphExec, count(*) from graphKernel group by 1'",
+        options: &[],
+        pass: |_| Box::new(Graph),
+    }),
 };
 
 /// What stands for the handle of a graph that is composed of what its launches ran.

@@ -31,6 +31,7 @@ pub static DEFINITION: Definition = Definition {
     tables: &[],
     views: &[],
     changes: None,
+    making: None,
 };
 
 /// The tag of the row of the metadata that says which calls or ops belong to the subclass with this table.
