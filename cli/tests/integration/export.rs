@@ -614,6 +614,30 @@ fn launches_and_copies_are_described() {
     );
 }
 
+/// Two kernels of CUDA that one call launched: a node of a graph, and one in clusters.
+pub(crate) fn with_launch_attributes(dir: &Dir) -> String {
+    let rows = "INSERT INTO rocpd_string VALUES (1, ''), (2, 'cudaGraphLaunch'), (3, 'KernelExecution'), (4, 'node'), (5, 'clustered');
+         INSERT INTO rocpd_api VALUES (1, 7, 8, 100, 200, 2, 1);
+         INSERT INTO rocpd_op VALUES (1, 3, 2, 0, '', 150, 160, 4, 3), (2, 3, 2, 0, '', 350, 360, 5, 3);
+         INSERT INTO rocpd_api_ops VALUES (1, 1, 1), (2, 1, 2);
+         INSERT INTO ext_launchattribute VALUES (1, 5, 21474836481, 0, 0, 0), (2, 0, 0, 2, 4, 1);";
+    dir.trace("t.rpd", &format!("{} {rows}", rpd_sql::ext::LAUNCHATTRIBUTE))
+}
+
+#[test]
+fn nodes_of_graphs_and_clusters_of_cuda_are_told() {
+    let dir = Dir::new();
+    let (events, _) = exported(&dir, &with_launch_attributes(&dir), &[]);
+    let told: Vec<[&Value; 3]> = events
+        .iter()
+        .filter(|event| event.is_op())
+        .map(|event| ["graph", "graph_node", "cluster"].map(|key| &event.args[key]))
+        .collect();
+    let (graph, node, cluster) =
+        (Value::from(5), Value::from(21_474_836_481_i64), serde_json::json!([2, 4, 1]));
+    assert_eq!(told, [[&graph, &node, &Value::Null], [&Value::Null, &Value::Null, &cluster]]);
+}
+
 #[test]
 fn rows_that_cannot_be_are_left_out_and_counted() {
     let dir = Dir::new();

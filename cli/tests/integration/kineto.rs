@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use rusqlite::Connection;
 use serde_json::Value;
 
-use crate::export::{AnyCall, any_calls, expected, links, write};
+use crate::export::{AnyCall, any_calls, expected, links, with_launch_attributes, write};
 use crate::generated::{generated, to_schema_3};
 use crate::harness::{Dir, not_installed, ran};
 use crate::property::holds;
@@ -250,6 +250,19 @@ const WORK: &str = "
         (4, 1, 2, 0, '', 280, 380, 1, 7);
     INSERT INTO rocpd_api_ops VALUES (1, 2, 1), (2, 3, 2), (3, 3, 3);
     INSERT INTO rocpd_metadata (tag, value) VALUES ('session::0::env::RANK', '3'), ('session::0::pid', '1'), ('gpu::1::name', 'MI300X');";
+
+#[test]
+fn kernels_of_cuda_graphs_have_their_nodes() {
+    let dir = Dir::new();
+    let file = exported(&dir, &with_launch_attributes(&dir), &[]);
+    let of = |name: &str| {
+        let event = events(&file).iter().find(|event| event["name"] == name).unwrap();
+        ["graph id", "graph node id", "cluster"].map(|key| event["args"][key].clone())
+    };
+    let none = serde_json::Value::Null;
+    assert_eq!(of("node"), [5.into(), 21_474_836_481_i64.into(), none.clone()]);
+    assert_eq!(of("clustered"), [none.clone(), none, serde_json::json!([2, 4, 1])]);
+}
 
 #[test]
 fn names_categories_and_arguments_are_those_of_kineto() {

@@ -6,7 +6,9 @@ use std::process::Stdio;
 
 use serde_json::{Map, Value};
 
-use crate::export::{AnyCall, Event, any_calls, expected, exported, links, name_of, write};
+use crate::export::{
+    AnyCall, Event, any_calls, expected, exported, links, name_of, with_launch_attributes, write,
+};
 use crate::generated::{generated, to_schema_3};
 use crate::harness::{Dir, RPD, ran};
 use crate::property::holds;
@@ -409,6 +411,13 @@ fn everything_of_real_traces_is_there() {
         assert_eq!(tracks.len(), 2);
         assert!(tracks.iter().all(|track| loaded.tracks[track].name == "queue 0"));
     }
+}
+
+#[test]
+fn nodes_of_graphs_and_clusters_of_cuda_are_told_as_by_chrome() {
+    let dir = Dir::new();
+    let loaded = check(&dir, &with_launch_attributes(&dir));
+    assert_eq!(loaded.slices.iter().filter(|slice| slice.args.contains_key("graph_node")).count(), 1);
 }
 
 #[test]

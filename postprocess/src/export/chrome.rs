@@ -20,7 +20,7 @@ use super::timeline::events::{
     Arrow, Call, Counter, Events, Facts, Op, Place, Process, Sort, TimelineFrame, Track,
 };
 use super::timeline::{self, Exported, FIRST_GPU, OpDetails, graph_handle, handle};
-use super::trace_event::{name, number, place, slice, time, value};
+use super::trace_event::{extents, name, number, place, slice, time, value};
 use crate::notes::Notes;
 use crate::region::Region;
 
@@ -241,15 +241,8 @@ fn exact_times(bytes: &mut Vec<u8>, (start, end): (i64, i64)) {
 fn details(bytes: &mut Vec<u8>, details: &OpDetails<'_>) {
     if let Some(launch) = details.launch {
         if let Some((grid, workgroup)) = launch.sizes {
-            for (name, [x, y, z]) in [(&b",\"grid\":["[..], grid), (b",\"workgroup\":[", workgroup)] {
-                bytes.extend_from_slice(name);
-                digits(bytes, x);
-                bytes.push(b',');
-                digits(bytes, y);
-                bytes.push(b',');
-                digits(bytes, z);
-                bytes.push(b']');
-            }
+            extents(bytes, b",\"grid\":[", grid);
+            extents(bytes, b",\"workgroup\":[", workgroup);
             // rocprofv3 counts work-items.
             let (grid_size, workgroup_size) = launch.work_items();
             number(bytes, b",\"grid_size\":", grid_size);
@@ -259,6 +252,13 @@ fn details(bytes: &mut Vec<u8>, details: &OpDetails<'_>) {
         number(bytes, b",\"Scratch_Size\":", launch.scratch);
         number(bytes, b",\"VGPR_Count\":", launch.vgprs);
         number(bytes, b",\"SGPR_Count\":", launch.sgprs);
+    }
+    if let Some((graph, node)) = details.graph_node {
+        number(bytes, b",\"graph\":", Some(graph));
+        number(bytes, b",\"graph_node\":", Some(node));
+    }
+    if let Some(cluster) = details.cluster {
+        extents(bytes, b",\"cluster\":[", cluster);
     }
     number(bytes, b",\"copy_bytes\":", details.copy_bytes);
     if !details.stream.is_empty() {

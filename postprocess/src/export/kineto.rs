@@ -20,7 +20,7 @@ use super::timeline::events::{
     Track,
 };
 use super::timeline::{self, Exported};
-use super::trace_event::{fact, name, number, place, slice, time, value};
+use super::trace_event::{extents, fact, name, number, place, slice, time, value};
 use crate::notes::Notes;
 use crate::passes::autograd::marker::MarkerText;
 use crate::region::Region;
@@ -301,16 +301,18 @@ fn copy_name(op_type: &[u8]) -> Vec<u8> {
 fn details(bytes: &mut Vec<u8>, op: &Op<'_>) {
     if let Some(launch) = op.details.launch {
         if let Some((grid, workgroup)) = launch.sizes {
-            for (name, [x, y, z]) in [(&b",\"grid\":["[..], grid), (b",\"block\":[", workgroup)] {
-                bytes.extend_from_slice(name);
-                digits(bytes, x);
-                number(bytes, b",", Some(y));
-                number(bytes, b",", Some(z));
-                bytes.push(b']');
-            }
+            extents(bytes, b",\"grid\":[", grid);
+            extents(bytes, b",\"block\":[", workgroup);
         }
         number(bytes, b",\"registers per thread\":", launch.vgprs);
         number(bytes, b",\"shared memory\":", launch.lds);
+    }
+    if let Some((graph, node)) = op.details.graph_node {
+        number(bytes, b",\"graph id\":", Some(graph));
+        number(bytes, b",\"graph node id\":", Some(node));
+    }
+    if let Some(cluster) = op.details.cluster {
+        extents(bytes, b",\"cluster\":[", cluster);
     }
     if let Some(copied) = op.details.copy_bytes {
         number(bytes, b",\"bytes\":", Some(copied));

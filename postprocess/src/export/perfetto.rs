@@ -400,6 +400,13 @@ fn details(bytes: &mut Vec<u8>, details: &OpDetails<'_>) {
         number(bytes, Key::Vgprs, launch.vgprs);
         number(bytes, Key::Sgprs, launch.sgprs);
     }
+    if let Some((graph, node)) = details.graph_node {
+        argument(bytes, Key::Graph, graph);
+        argument(bytes, Key::GraphNode, node);
+    }
+    if let Some(cluster) = details.cluster {
+        dimensions(bytes, Key::Cluster, cluster);
+    }
     number(bytes, Key::CopyBytes, details.copy_bytes);
     if !details.stream.is_empty() {
         text(bytes, Key::Stream, details.stream.as_bytes());

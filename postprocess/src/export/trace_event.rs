@@ -35,6 +35,14 @@ pub(super) fn number(bytes: &mut Vec<u8>, name: &[u8], value: Option<i64>) {
     }
 }
 
+/// Appends an argument of three dimensions; `name` has what is before them, with the bracket.
+pub(super) fn extents(bytes: &mut Vec<u8>, name: &[u8], [x, y, z]: [i64; 3]) {
+    number(bytes, name, Some(x));
+    number(bytes, b",", Some(y));
+    number(bytes, b",", Some(z));
+    bytes.push(b']');
+}
+
 /// Appends a value of a counter.
 pub(super) fn value(bytes: &mut Vec<u8>, counter: &Counter<'_>, zero_ns: i64) {
     bytes.extend_from_slice(b"{\"ph\":\"C\",\"name\":\"");

@@ -52,6 +52,9 @@ pub(super) enum Key {
     Scratch,
     Vgprs,
     Sgprs,
+    Graph,
+    GraphNode,
+    Cluster,
     CopyBytes,
     Stream,
     StreamId,
@@ -60,7 +63,7 @@ pub(super) enum Key {
 }
 
 /// Texts of [`Key`].
-const KEYS: [&str; 19] = [
+const KEYS: [&str; 22] = [
     "desc",
     "corr_id",
     "agent",
@@ -75,6 +78,9 @@ const KEYS: [&str; 19] = [
     "Scratch_Size",
     "VGPR_Count",
     "SGPR_Count",
+    "graph",
+    "graph_node",
+    "cluster",
     "copy_bytes",
     "stream",
     "stream_ID",

@@ -24,6 +24,9 @@ const LAUNCH: [&str; 9] = [
     "codeObject_id",
 ];
 
+/// What CUDA tells of a kernel besides, in the order in which it is read.
+const ATTRIBUTES: [&str; 5] = ["graph", "graphNode", "clusterX", "clusterY", "clusterZ"];
+
 /// Code objects that are remembered at once.
 const REMEMBERED: usize = 1 << 14;
 
@@ -47,6 +50,10 @@ pub(in crate::export) struct Launch {
 pub(in crate::export) struct OpDetails<'a> {
     /// How it was launched.
     pub(in crate::export) launch: Option<Launch>,
+    /// Which node of which graph a kernel of CUDA is.
+    pub(in crate::export) graph_node: Option<(i64, i64)>,
+    /// Workgroups of its clusters by dimension, where it was launched in clusters.
+    pub(in crate::export) cluster: Option<[i64; 3]>,
     /// What was copied, bytes.
     pub(in crate::export) copy_bytes: Option<i64>,
     /// Where it was launched, as the trace has it; empty where that is not known.
@@ -61,6 +68,7 @@ pub(in crate::export) fn handle(stream: &str) -> Option<i64> {
 /// Answers what is known of operations.
 pub(in crate::export) struct Details<'trace> {
     dispatches: Option<Statement<'trace>>,
+    attributes: Option<Statement<'trace>>,
     launches: Option<Statement<'trace>>,
     copies: Option<Statement<'trace>>,
     /// Name and arguments of a call: of a launch of a graph they say the stream.
@@ -128,6 +136,7 @@ impl<'trace> Details<'trace> {
         let registers = question(trace, &layout, ("rocpd_kernelcodeobject", "id"), &["vgpr", "sgpr"])?;
         Ok(Details {
             dispatches: question(trace, &layout, ("ext_dispatch", "op_id"), &LAUNCH)?,
+            attributes: question(trace, &layout, ("ext_launchattribute", "op_id"), &ATTRIBUTES)?,
             launches: question(trace, &layout, ("rocpd_kernelapi", "api_ptr_id"), &launch)?,
             copies: question(trace, &layout, ("rocpd_copyapi", "api_ptr_id"), &["size", "stream"])?,
             calls,
@@ -146,14 +155,23 @@ impl<'trace> Details<'trace> {
         op: i64,
         call: Option<i64>,
     ) -> Result<OpDetails<'_>> {
-        let mut own = None;
+        let (mut own, mut graph_node, mut cluster) = (None, None, None);
         if kind == OpKind::Kernel
             && let Some(dispatches) = &mut self.dispatches
             && let Some(values) = dispatches.query_row([op], values).optional()?
         {
             own = Some(self.registers.launch(values)?);
         }
-        let Some(call) = call else { return Ok(OpDetails { launch: own, copy_bytes: None, stream: "" }) };
+        if kind == OpKind::Kernel
+            && let Some(attributes) = &mut self.attributes
+            && let Some([graph, node, x, y, z]) = attributes.query_row([op], values).optional()?
+        {
+            graph_node = graph.filter(|graph| *graph != 0).zip(node);
+            cluster = size([x, y, z]);
+        }
+        let Some(call) = call else {
+            return Ok(OpDetails { launch: own, graph_node, cluster, copy_bytes: None, stream: "" });
+        };
         if self.last.as_ref().is_none_or(|(last, _)| *last != call) {
             self.last = Some((call, self.of_call(call)?));
         }
@@ -161,7 +179,7 @@ impl<'trace> Details<'trace> {
             Some((_, of)) => (of.launch, of.copy_bytes, of.stream.trim()),
             None => (None, None, ""),
         };
-        Ok(OpDetails { launch: own.or(launch), copy_bytes, stream })
+        Ok(OpDetails { launch: own.or(launch), graph_node, cluster, copy_bytes, stream })
     }
 
     fn of_call(&mut self, call: i64) -> Result<OfCall> {
@@ -229,11 +247,12 @@ impl Launch {
     }
 }
 
-/// The values of [`LAUNCH`]; none where the trace has no number.
+/// The values of [`LAUNCH`].
 type Values = [Option<i64>; LAUNCH.len()];
 
-fn values(row: &Row<'_>) -> rusqlite::Result<Values> {
-    let mut values = Values::default();
+/// The first columns of a row; none where the trace has no number.
+fn values<const COLUMNS: usize>(row: &Row<'_>) -> rusqlite::Result<[Option<i64>; COLUMNS]> {
+    let mut values = [None; COLUMNS];
     for (column, value) in values.iter_mut().enumerate() {
         *value = row.get_ref(column)?.as_i64().ok();
     }
