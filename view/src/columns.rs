@@ -3,22 +3,8 @@
 use std::ops::Range;
 
 use crate::layout::{Layout, MOST, Placement};
+use crate::packed::{Packed, PackedRows};
 use crate::pyramid::Spans;
-
-/// An event as it is read.
-#[derive(Debug, Clone, Copy)]
-pub struct Raw {
-    /// ns since the trace's begin.
-    pub start: u64,
-    /// ns.
-    pub duration: u64,
-    /// Which track.
-    pub track: u32,
-    /// Number of its name.
-    pub name: u32,
-    /// Place of its id among all ids.
-    pub id: u32,
-}
 
 /// One subtrack of a track.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,68 +20,68 @@ pub struct Subtrack {
 /// All events of a trace. An event is known by its place in the columns.
 #[derive(Debug, Default)]
 pub struct Columns {
-    start: Vec<u64>,
-    duration: Vec<u64>,
-    name: Vec<u32>,
-    id: Vec<i64>,
+    start: Packed,
+    duration: Packed,
+    name: Packed,
+    id: Packed,
     subtracks: Vec<Subtrack>,
 }
 
+/// Rows of events that have no places in the columns yet.
+pub trait Rows {
+    /// Start of a row, ns since the trace's begin, and its duration, ns.
+    fn times(&self, row: usize) -> (u64, u64);
+    /// Number of the name of a row, and its id in the trace.
+    fn named(&self, row: usize) -> (u32, i64);
+}
+
 impl Columns {
-    /// Puts events into subtracks. `order` says how those of each track lie; `ids` are the ids that the events name.
-    ///
-    /// Also gives the event of each id, u32::MAX for those that no event has.
-    pub fn of(mut raw: Vec<Raw>, ids: &[i64], order: &[Placement]) -> (Columns, Vec<u32>) {
-        raw.sort_unstable_by_key(|event| (event.track, event.start, u64::MAX - event.duration, event.id));
-        let mut subtrack_of: Vec<u8> = Vec::with_capacity(raw.len());
-        // How many events each subtrack of each track has.
-        let mut counts: Vec<Vec<u32>> = vec![Vec::new(); order.len()];
-        for track in raw.chunk_by(|one, other| one.track == other.track) {
-            let number = track[0].track as usize;
-            let mut subtracks = Layout::new(order[number]);
-            let counts = &mut counts[number];
-            for event in track {
-                let subtrack = subtracks.place(event.start, event.start + event.duration);
-                if subtrack == counts.len() {
-                    counts.push(0);
-                }
-                counts[subtrack] += 1;
-                subtrack_of.push(subtrack as u8);
-            }
-        }
-        let mut columns = Columns {
-            start: vec![0; raw.len()],
-            duration: vec![0; raw.len()],
-            name: vec![0; raw.len()],
-            id: vec![0; raw.len()],
-            subtracks: Vec::new(),
+    /// Puts the events of a track, which are rows in the order of their ids, behind those that there are, in subtracks as `order` says. `placed`
+    /// is called with each row and the event that it is.
+    pub fn add(
+        &mut self,
+        track: u32,
+        order: Placement,
+        (of, mut sequence): (&impl Rows, Vec<u32>),
+        mut placed: impl FnMut(usize, u32),
+    ) {
+        let key = |row: &u32| {
+            let (start, duration) = of.times(*row as usize);
+            (start, u64::MAX - duration)
         };
-        let mut next: Vec<Vec<u32>> = Vec::with_capacity(order.len());
-        let mut first = 0;
-        for (track, counts) in counts.iter().enumerate() {
-            next.push(Vec::with_capacity(counts.len()));
-            for (subtrack, count) in counts.iter().enumerate() {
-                next[track].push(first);
-                columns.subtracks.push(Subtrack {
-                    track: track as u32,
-                    events: first..first + count,
-                    is_overfull: subtrack == MOST,
-                });
-                first += count;
+        if !sequence.is_sorted_by_key(key) {
+            sequence.sort_by_cached_key(key);
+        }
+        let mut layout = Layout::new(order);
+        let mut subtrack_of: Vec<u8> = Vec::with_capacity(sequence.len());
+        let mut counts: Vec<u32> = Vec::new();
+        for row in &sequence {
+            let (start, duration) = of.times(*row as usize);
+            let subtrack = layout.place(start, start + duration);
+            if subtrack == counts.len() {
+                counts.push(0);
             }
+            counts[subtrack] += 1;
+            subtrack_of.push(subtrack as u8);
         }
-        let mut event_of = vec![u32::MAX; ids.len()];
-        for (event, subtrack) in raw.iter().zip(subtrack_of) {
-            let place = &mut next[event.track as usize][usize::from(subtrack)];
-            let at = *place as usize;
-            columns.start[at] = event.start;
-            columns.duration[at] = event.duration;
-            columns.name[at] = event.name;
-            columns.id[at] = ids[event.id as usize];
-            event_of[event.id as usize] = *place;
-            *place += 1;
+        let mut first = self.len() as u32;
+        for (subtrack, count) in counts.iter().enumerate() {
+            let events = first..first + count;
+            first = events.end;
+            self.subtracks.push(Subtrack { track, events, is_overfull: subtrack == MOST });
         }
-        (columns, event_of)
+        if counts.len() > 1 {
+            sequence = grouped(&sequence, &subtrack_of, &counts);
+        }
+        for row in sequence {
+            let row = row as usize;
+            placed(row, self.len() as u32);
+            let ((start, duration), (name, id)) = (of.times(row), of.named(row));
+            self.start.push(start);
+            self.duration.push(duration);
+            self.name.push(name.into());
+            self.id.push(id.cast_unsigned());
+        }
     }
 
     /// How many events there are.
@@ -121,29 +107,30 @@ impl Columns {
     /// Start and end of an event, ns since the trace's begin.
     pub fn times(&self, event: u32) -> (u64, u64) {
         let at = event as usize;
-        (self.start[at], self.start[at] + self.duration[at])
+        let start = self.start.get(at);
+        (start, start + self.duration.get(at))
     }
 
     /// Duration of an event, ns.
     pub fn duration(&self, event: u32) -> u64 {
-        self.duration[event as usize]
+        self.duration.get(event as usize)
     }
 
     /// Number of the name of an event.
     pub fn name(&self, event: u32) -> u32 {
-        self.name[event as usize]
+        self.name.get(event as usize) as u32
     }
 
     /// Id of an event in the trace.
     pub fn id(&self, event: u32) -> i64 {
-        self.id[event as usize]
+        self.id.get(event as usize).cast_signed()
     }
 
     /// The events of a subtrack that touch the time from `from` to before `to`, ns; of a subtrack that is overfull also others in front of them.
     pub fn within(&self, subtrack: &Subtrack, from: u64, to: u64) -> Range<u32> {
         let Subtrack { events, is_overfull, .. } = subtrack;
-        let starts = &self.start[events.start as usize..events.end as usize];
-        let end = events.start + starts.partition_point(|start| *start < to) as u32;
+        let places = events.start as usize..events.end as usize;
+        let end = self.start.partition_point(places, |start| start < to) as u32;
         let start = match is_overfull {
             true => events.start,
             false => events.start + self.of_subtrack(subtrack).first_at(from) as u32,
@@ -155,6 +142,23 @@ impl Columns {
     pub fn of_subtrack<'a>(&'a self, subtrack: &'a Subtrack) -> OfSubtrack<'a> {
         OfSubtrack { columns: self, subtrack }
     }
+}
+
+/// Those of each subtrack together, where `counts` says how many each has.
+fn grouped(sequence: &[u32], subtrack_of: &[u8], counts: &[u32]) -> Vec<u32> {
+    let mut next: Vec<usize> = Vec::with_capacity(counts.len());
+    let mut first = 0;
+    for count in counts {
+        next.push(first);
+        first += *count as usize;
+    }
+    let mut grouped = vec![0; sequence.len()];
+    for (row, subtrack) in sequence.iter().zip(subtrack_of) {
+        let next = &mut next[usize::from(*subtrack)];
+        grouped[*next] = *row;
+        *next += 1;
+    }
+    grouped
 }
 
 /// The events of a subtrack.
@@ -182,17 +186,16 @@ impl Spans for OfSubtrack<'_> {
 /// Times in which any of several events runs, each with the longest of those that do.
 #[derive(Debug, Default)]
 pub struct Busy {
-    start: Vec<u64>,
-    end: Vec<u64>,
-    event: Vec<u32>,
-    duration: Vec<u64>,
+    /// Begin, length, the event and its duration.
+    times: PackedRows<4>,
 }
 
 impl Busy {
     /// Those of the events of subtracks.
     pub fn of<'a>(columns: &Columns, subtracks: impl Iterator<Item = &'a Subtrack>) -> Busy {
         let mut events: Vec<u32> = subtracks.flat_map(|subtrack| subtrack.events.clone()).collect();
-        events.sort_unstable_by_key(|event| columns.times(*event));
+        // Those of a subtrack are in order: a stable sort merges them.
+        events.sort_by_key(|event| columns.times(*event));
         Busy::of_spans(events.into_iter().map(|event| {
             let (start, end) = columns.times(event);
             (start, end, event)
@@ -202,36 +205,42 @@ impl Busy {
     /// Those of spans, which come by their begin: begin, end, event.
     pub fn of_spans(spans: impl Iterator<Item = (u64, u64, u32)>) -> Busy {
         let mut busy = Busy::default();
+        let mut last: Option<(u64, u64, u32, u64)> = None;
         for (start, end, event) in spans {
-            let duration = end - start;
-            let last = busy.end.len().wrapping_sub(1);
-            // What only touches the last is apart from it, as kernels behind each other are.
-            if busy.end.last().is_some_and(|last| start < *last) {
-                busy.end[last] = busy.end[last].max(end);
-                if duration > busy.duration[last] {
-                    (busy.duration[last], busy.event[last]) = (duration, event);
+            match &mut last {
+                // What only touches the last is apart from it, as kernels behind each other are.
+                Some((_, until, longest, duration)) if start < *until => {
+                    *until = end.max(*until);
+                    if end - start > *duration {
+                        (*longest, *duration) = (event, end - start);
+                    }
                 }
-            } else {
-                busy.start.push(start);
-                busy.end.push(end);
-                busy.event.push(event);
-                busy.duration.push(duration);
+                _ => busy.extend(last.replace((start, end, event, end - start))),
             }
         }
+        busy.extend(last);
         busy
+    }
+
+    /// Adds one with begin, end, event and its duration.
+    fn extend(&mut self, one: Option<(u64, u64, u32, u64)>) {
+        if let Some((start, end, event, duration)) = one {
+            self.times.push([start, end - start, event.into(), duration]);
+        }
     }
 }
 
 impl Spans for Busy {
     fn count(&self) -> usize {
-        self.start.len()
+        self.times.len()
     }
 
     fn at(&self, place: usize) -> (u64, u64) {
-        (self.start[place], self.end[place])
+        let start = self.times.column(0).get(place);
+        (start, start + self.times.column(1).get(place))
     }
 
     fn event(&self, place: usize) -> (u32, u64) {
-        (self.event[place], self.duration[place])
+        (self.times.column(2).get(place) as u32, self.times.column(3).get(place))
     }
 }

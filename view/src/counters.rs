@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use rustc_hash::FxHashMap;
 
+use crate::packed::{Packed, PackedRows, partition_point};
 use crate::pyramid::{FEW_BUCKETS, FEW_EVENTS, TOP_LEVEL, first_level};
 
 /// Whole numbers beyond this one are not exact as floating-point numbers.
@@ -37,11 +38,20 @@ impl Value {
     }
 }
 
+/// A number as it is packed: of small whole ones few bits differ so.
+fn bits(number: f64) -> u64 {
+    number.to_bits().reverse_bits()
+}
+
+fn of_bits(bits: u64) -> f64 {
+    f64::from_bits(bits.reverse_bits())
+}
+
 /// A counter's values. Each holds until the next one begins, the last until the end.
 #[derive(Debug, Default)]
 pub struct Steps {
-    start: Vec<u64>,
-    number: Vec<f64>,
+    start: Packed,
+    number: Packed,
     digits: FxHashMap<u32, Box<str>>,
     end: u64,
 }
@@ -50,25 +60,31 @@ impl Steps {
     /// Those of values that begin in ascending order; of several that begin at one time the last. They end at `end`, ns.
     pub fn of(values: impl Iterator<Item = (u64, Value)>, end: u64) -> Steps {
         let mut steps = Steps { end, ..Steps::default() };
-        for (start, Value { number, digits }) in values {
-            if steps.start.last() == Some(&start) {
-                steps.start.pop();
-                steps.number.pop();
-                steps.digits.remove(&(steps.start.len() as u32));
+        let mut last: Option<(u64, Value)> = None;
+        for (start, value) in values {
+            if let Some((at, value)) = last.replace((start, value)).filter(|(at, _)| *at != start) {
+                steps.push(at, value);
             }
-            let place = steps.start.len() as u32;
-            let before = place.checked_sub(1).and_then(|last| steps.digits.get(&last));
-            if steps.number.last() == Some(&number) && before == digits.as_ref() {
-                continue;
-            }
-            if let Some(digits) = digits {
-                steps.digits.insert(place, digits);
-            }
-            steps.start.push(start);
-            steps.number.push(number);
         }
-        steps.end = steps.end.max(steps.start.last().copied().unwrap_or(0));
+        if let Some((at, value)) = last {
+            steps.push(at, value);
+        }
+        steps.end = steps.len().checked_sub(1).map_or(end, |last| end.max(steps.start.get(last)));
         steps
+    }
+
+    /// Adds a value behind the others where it is another one than the last.
+    fn push(&mut self, start: u64, Value { number, digits }: Value) {
+        let last = self.len().checked_sub(1);
+        let before = last.and_then(|last| self.digits.get(&(last as u32)));
+        if last.is_some_and(|last| self.number(last) == number) && before == digits.as_ref() {
+            return;
+        }
+        if let Some(digits) = digits {
+            self.digits.insert(self.len() as u32, digits);
+        }
+        self.start.push(start);
+        self.number.push(bits(number));
     }
 
     /// How many values.
@@ -83,12 +99,13 @@ impl Steps {
 
     /// Begin and end of the time for which one holds, ns.
     pub fn times(&self, place: usize) -> (u64, u64) {
-        (self.start[place], self.start.get(place + 1).copied().unwrap_or(self.end))
+        let end = if place + 1 < self.len() { self.start.get(place + 1) } else { self.end };
+        (self.start.get(place), end)
     }
 
     /// The number of one.
     pub fn number(&self, place: usize) -> f64 {
-        self.number[place]
+        of_bits(self.number.get(place))
     }
 
     /// Whether the number of one is exact.
@@ -100,13 +117,13 @@ impl Steps {
     pub fn digits(&self, place: usize) -> String {
         match self.digits.get(&(place as u32)) {
             Some(digits) => digits.to_string(),
-            None => self.number[place].to_string(),
+            None => self.number(place).to_string(),
         }
     }
 
     /// The value at a time: its place.
     pub fn at(&self, time: u64) -> Option<usize> {
-        let behind = self.start.partition_point(|start| *start <= time);
+        let behind = self.start.partition_point(0..self.len(), |start| start <= time);
         let place = behind.checked_sub(1)?;
         let (start, end) = self.times(place);
         (time < end || time == start).then_some(place)
@@ -114,9 +131,9 @@ impl Steps {
 
     /// The values that hold in the time from `from` to before `to`.
     pub fn within(&self, from: u64, to: u64) -> Range<usize> {
-        let end = self.start.partition_point(|start| *start < to);
-        let first = self.start.partition_point(|start| *start <= from).saturating_sub(1);
-        let first = if self.at(from).is_none() && self.start.first().is_some_and(|start| *start < from) {
+        let end = self.start.partition_point(0..self.len(), |start| start < to);
+        let first = self.start.partition_point(0..self.len(), |start| start <= from).saturating_sub(1);
+        let first = if self.at(from).is_none() && !self.is_empty() && self.start.get(0) < from {
             self.len()
         } else {
             first
@@ -129,10 +146,10 @@ impl Steps {
         let mut places = places;
         let first = places.next()?;
         Some(places.fold((first, first), |(least, greatest), place| {
-            let number = self.number[place];
+            let number = self.number(place);
             (
-                if number < self.number[least] { place } else { least },
-                if number > self.number[greatest] { place } else { greatest },
+                if number < self.number(least) { place } else { least },
+                if number > self.number(greatest) { place } else { greatest },
             )
         }))
     }
@@ -159,6 +176,15 @@ impl Band {
     pub fn end(&self) -> u64 {
         self.first + self.length
     }
+
+    fn packed(&self) -> [u64; 5] {
+        let Band { first, length, least, greatest, count } = *self;
+        [first, length, bits(least), bits(greatest), count.into()]
+    }
+
+    fn of([first, length, least, greatest, count]: [u64; 5]) -> Band {
+        Band { first, length, least: of_bits(least), greatest: of_bits(greatest), count: count as u32 }
+    }
 }
 
 /// A counter, and the levels that are kept of it.
@@ -166,25 +192,23 @@ impl Band {
 pub struct Counter {
     /// Its values.
     pub steps: Steps,
-    levels: Vec<(u8, Vec<Band>)>,
+    levels: Vec<(u8, PackedRows<5>)>,
 }
 
 impl Counter {
     /// One of these values.
     pub fn of(steps: Steps) -> Counter {
-        let mut levels: Vec<(u8, Vec<Band>)> = Vec::new();
+        let mut levels = Vec::new();
         if steps.len() >= FEW_EVENTS {
-            let (begin, end) = (steps.start[0], steps.end);
-            for level in (first_level(steps.len(), |place| steps.start[place])..=TOP_LEVEL).step_by(2) {
-                let bands = match levels.last() {
-                    None => of_steps(&steps, level, 0..steps.len()),
-                    Some((finer, bands)) => of_bands(bands, level - finer),
-                };
-                let is_last = (end >> level) - (begin >> level) < FEW_BUCKETS;
-                levels.push((level, bands));
-                if is_last {
+            let (begin, end) = (steps.start.get(0), steps.end);
+            let first = first_level(steps.len(), |place| steps.start.get(place));
+            let mut bands = of_steps(&steps, first, 0..steps.len());
+            for level in (first..=TOP_LEVEL).step_by(2) {
+                levels.push((level, bands.iter().map(Band::packed).collect()));
+                if (end >> level) - (begin >> level) < FEW_BUCKETS {
                     break;
                 }
+                bands = of_bands(bands.into_iter(), 2);
             }
         }
         Counter { steps, levels }
@@ -202,9 +226,10 @@ impl Counter {
                 let finer = level - kept;
                 let fine = |bucket: u64| bucket.saturating_mul(1 << finer);
                 let (from, to) = (fine(buckets.start), fine(buckets.end));
-                let first = bands.partition_point(|band| band.end() <= from);
-                let last = bands.partition_point(|band| band.first < to);
-                of_bands(&bands[first..last.max(first)], finer)
+                let end = |place: usize| bands.column(0).get(place) + bands.column(1).get(place);
+                let first = partition_point(0..bands.len(), |place| end(place) <= from);
+                let last = bands.column(0).partition_point(first..bands.len(), |first| first < to);
+                of_bands((first..last).map(|place| Band::of(bands.get(place))), finer)
             }
         };
         bands.retain_mut(|band| {
@@ -221,7 +246,7 @@ impl Counter {
 
     /// How much memory the levels take, bytes.
     pub fn bytes(&self) -> usize {
-        self.levels.iter().map(|(_, bands)| bands.capacity() * size_of::<Band>()).sum()
+        self.levels.iter().map(|(_, bands)| bands.bytes()).sum()
     }
 }
 
@@ -253,7 +278,7 @@ fn of_steps(steps: &Steps, level: u8, places: Range<usize>) -> Vec<Band> {
         let (start, end) = steps.times(place);
         let first = start >> level;
         let last = if end > start { (end - 1) >> level } else { first };
-        let number = steps.number[place];
+        let number = steps.number(place);
         let of = Band { first, length: 1, least: number, greatest: number, count: 1 };
         spread(&mut bands, of, (first, last));
     }
@@ -261,10 +286,10 @@ fn of_steps(steps: &Steps, level: u8, places: Range<usize>) -> Vec<Band> {
 }
 
 /// Bands of a level that is coarser by `finer`.
-fn of_bands(fine: &[Band], finer: u8) -> Vec<Band> {
+fn of_bands(fine: impl ExactSizeIterator<Item = Band>, finer: u8) -> Vec<Band> {
     let mut bands = Vec::with_capacity(fine.len() / 2);
     for band in fine {
-        spread(&mut bands, *band, (band.first >> finer, (band.end() - 1) >> finer));
+        spread(&mut bands, band, (band.first >> finer, (band.end() - 1) >> finer));
     }
     bands
 }
@@ -284,7 +309,7 @@ mod tests {
         for place in 0..steps.len() {
             let (start, end) = steps.times(place);
             if start < to && (end > from || start >= from) {
-                let number = steps.number[place];
+                let number = steps.number(place);
                 let (least, greatest, count) = found.unwrap_or((number, number, 0));
                 found = Some((least.min(number), greatest.max(number), count + u32::from(start >= from)));
             }

@@ -20,6 +20,7 @@ use crate::columns::Busy;
 use crate::counters::{Counter, Steps, Value};
 use crate::layout::{Layout, MOST, Placement};
 use crate::names::Kind;
+use crate::packed::PackedRows;
 use crate::pyramid::{Pyramid, Spans};
 use crate::reading::prefixed;
 use crate::timeline::{CounterTrack, Row, Shown, Stack, Timeline, Track};
@@ -65,45 +66,43 @@ const ALL: [DerivedRows; 5] = [
 /// Spans that do not overlap, each with an event that it belongs to.
 #[derive(Debug, Default)]
 pub struct Picked {
-    start: Vec<u64>,
-    duration: Vec<u64>,
-    event: Vec<u32>,
+    /// Begin, duration and event.
+    spans: PackedRows<3>,
 }
 
 impl Picked {
     fn push(&mut self, span: &Span) {
-        self.start.push(span.start);
-        self.duration.push(span.end - span.start);
-        self.event.push(span.event);
+        self.spans.push([span.start, span.end - span.start, span.event.into()]);
     }
 
     /// The span at a time, or the one that begins next within `near` ns: begin, end, event.
     pub fn at(&self, time: u64, near: u64) -> Option<(u64, u64, u32)> {
-        let behind = self.start.partition_point(|start| *start <= time);
+        let behind = self.spans.column(0).partition_point(0..self.count(), |start| start <= time);
         let is_there = |place: &usize| {
-            let start = self.start[*place];
-            let end = start + self.duration[*place];
+            let (start, end) = Spans::at(self, *place);
             start <= time.saturating_add(near) && end.saturating_add(near) >= time
         };
         let place = behind
             .checked_sub(1)
             .filter(is_there)
-            .or_else(|| Some(behind).filter(|place| *place < self.start.len()).filter(is_there))?;
-        Some((self.start[place], self.start[place] + self.duration[place], self.event[place]))
+            .or_else(|| Some(behind).filter(|place| *place < self.count()).filter(is_there))?;
+        let ((start, end), (event, _)) = (Spans::at(self, place), self.event(place));
+        Some((start, end, event))
     }
 }
 
 impl Spans for Picked {
     fn count(&self) -> usize {
-        self.start.len()
+        self.spans.len()
     }
 
     fn at(&self, place: usize) -> (u64, u64) {
-        (self.start[place], self.start[place] + self.duration[place])
+        let start = self.spans.column(0).get(place);
+        (start, start + self.spans.column(1).get(place))
     }
 
     fn event(&self, place: usize) -> (u32, u64) {
-        (self.event[place], self.duration[place])
+        (self.spans.column(2).get(place) as u32, self.spans.column(1).get(place))
     }
 }
 
@@ -340,9 +339,9 @@ fn streams(
     let gpus = Gpus::of(timeline);
     let mut spans: BTreeMap<(&str, u32), Vec<Span>> = BTreeMap::new();
     for (call, op) in timeline.links.pairs() {
-        let Some((stream, gpu)) = stream_of.get(call).zip(gpus.key(*op)) else { continue };
-        let (start, end) = timeline.columns.times(*op);
-        spans.entry((gpu, *stream)).or_default().push(Span { start, end, event: *op });
+        let Some((stream, gpu)) = stream_of.get(&call).zip(gpus.key(op)) else { continue };
+        let (start, end) = timeline.columns.times(op);
+        spans.entry((gpu, *stream)).or_default().push(Span { start, end, event: op });
     }
     for ((gpu, stream), spans) in spans {
         let name = shorten(&streams[stream as usize], STREAM_WIDTH);

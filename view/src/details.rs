@@ -158,8 +158,8 @@ fn ops_under(timeline: &Timeline, marker: u32) -> Vec<u32> {
             let (start, end) = columns.times(call);
             start >= from && end <= to
         };
-        let links = timeline.links.of_calls(calls).iter();
-        ops.extend(links.filter(|(call, _)| is_inside(*call)).map(|(_, op)| *op));
+        let links = timeline.links.of_calls(calls);
+        ops.extend(links.filter(|(call, _)| is_inside(*call)).map(|(_, op)| op));
     }
     ops.sort_unstable_by_key(|op| (columns.times(*op).0, *op));
     ops.dedup();

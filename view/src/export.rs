@@ -324,8 +324,8 @@ fn stored_columns(timeline: &Timeline, arguments: Option<&Arguments>) -> Result<
     let mut before = (0, 0);
     for (call, op) in timeline.links.pairs() {
         link.add(u64::from(call - before.0))?;
-        link.add_signed(i64::from(*op) - i64::from(before.1))?;
-        before = (*call, *op);
+        link.add_signed(i64::from(op) - i64::from(before.1))?;
+        before = (call, op);
     }
     let [mut since, mut value] = ["since", "value"].map(Column::new);
     for row in &timeline.rows {

@@ -17,6 +17,8 @@ use rustc_hash::FxHashMap;
 
 use crate::counters::Value;
 use crate::names::{Name, NameReader};
+use crate::packed::PackedRows;
+use crate::reads::{Read, Reads};
 use crate::recording::with_processes;
 
 /// Rows between two looks at who waits.
@@ -64,32 +66,15 @@ pub(crate) type SensorKey = (String, i64, String);
 /// What a sensor read: begin and end, absolute, and the value.
 pub(crate) type Reading = (i64, i64, Value);
 
-/// A row of a queue or thread as the file has it; times are absolute.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Read {
-    pub(crate) id: i64,
-    pub(crate) start: i64,
-    pub(crate) duration: u64,
-    /// Which of the threads or queues.
-    pub(crate) track: u32,
-    pub(crate) name: u32,
-}
-
-impl Read {
-    pub(crate) fn times(&self) -> (i64, i64) {
-        (self.start, self.start.saturating_add_unsigned(self.duration))
-    }
-}
-
 /// What was read of a trace.
 #[derive(Debug, Clone, Default)]
 pub struct Gathered {
     /// Calls and markers by id.
-    pub(crate) calls: Vec<Read>,
+    pub(crate) calls: Reads,
     /// Operations by id.
-    pub(crate) ops: Vec<Read>,
+    pub(crate) ops: Reads,
     /// Pairs of ids of a call and its operation.
-    pub(crate) links: Vec<(i64, i64)>,
+    pub(crate) links: PackedRows<2>,
     /// What sensors read.
     pub(crate) sensors: BTreeMap<SensorKey, Vec<Reading>>,
     pub(crate) threads: Vec<Thread>,
@@ -295,12 +280,8 @@ impl<'a> Gatherer<'a> {
     /// Reads what the trace says of itself, and puts rows in the order of their ids.
     fn look(&mut self) -> Result<()> {
         let gathered = &mut self.gathered;
-        for rows in [&mut gathered.calls, &mut gathered.ops] {
-            if !rows.is_sorted_by_key(|row| row.id) {
-                // Those that were read before are in order, and so are those behind them.
-                rows.sort_by_key(|row| row.id);
-            }
-        }
+        gathered.calls.sort();
+        gathered.ops.sort();
         self.names.add_to(&mut gathered.names);
         gathered.sessions = rpd_schema::sessions(self.trace)?;
         gathered.first_sessions = with_processes(&gathered.sessions, &self.processes);
@@ -404,6 +385,8 @@ impl<'a> Gatherer<'a> {
     /// # Errors
     /// When the trace cannot be read.
     pub fn rest(&mut self) -> Result<()> {
+        self.gathered.calls.hold();
+        self.gathered.ops.hold();
         for table in Table::ALL {
             if !has_table(self.trace, table.name())? {
                 continue;
@@ -521,7 +504,9 @@ impl<'a> Gatherer<'a> {
             Table::Calls => self.call(row),
             Table::Ops => self.op(row),
             Table::Links => {
-                self.gathered.links.extend(integer(row, 1).zip(integer(row, 2)));
+                if let Some((call, op)) = integer(row, 1).zip(integer(row, 2)) {
+                    self.gathered.links.push([call, op].map(i64::cast_unsigned));
+                }
                 Ok(())
             }
             Table::Sensors => {

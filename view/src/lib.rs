@@ -5,10 +5,11 @@
 //!
 //! | file | owns |
 //! |---|---|
-//! | `gathering.rs` | the rows of a trace into memory, also while it grows |
+//! | `gathering.rs`, `reads.rs` | the rows of a trace into memory, also while it grows; those of threads and queues |
 //! | `reading.rs` | these rows, of one trace or of two, into a timeline |
 //! | `timeline.rs` | processes, GPUs, tracks, rows |
 //! | `columns.rs`, `layout.rs` | the events; where they lie so that none covers another |
+//! | `packed.rs` | millions of numbers in few bits each |
 //! | `pyramid.rs`, `tiles.rs` | what a row shows zoomed out; that as bytes |
 //! | `counters.rs` | numbers over time: sensors, how many operations wait or run |
 //! | `names.rs`, `links.rs` | texts and kinds; which call caused which operations |
@@ -38,9 +39,11 @@ pub mod layout;
 pub mod links;
 pub mod names;
 pub mod overview;
+pub mod packed;
 pub mod pool;
 pub mod pyramid;
 pub mod reading;
+mod reads;
 pub mod recording;
 pub mod reports;
 pub mod search;

@@ -1,10 +1,14 @@
 //! The links from calls to the operations that they caused.
 
+use std::ops::Range;
+
+use crate::packed::PackedRows;
+
 /// Links between events, by both of their ends.
 #[derive(Debug, Default)]
 pub struct Links {
-    by_call: Vec<(u32, u32)>,
-    by_op: Vec<(u32, u32)>,
+    by_call: PackedRows<2>,
+    by_op: PackedRows<2>,
 }
 
 impl Links {
@@ -12,9 +16,12 @@ impl Links {
     pub fn of(mut pairs: Vec<(u32, u32)>) -> Links {
         pairs.sort_unstable();
         pairs.dedup();
-        let mut by_op: Vec<_> = pairs.iter().map(|(call, op)| (*op, *call)).collect();
-        by_op.sort_unstable();
-        Links { by_call: pairs, by_op }
+        let packed =
+            |pairs: &[(u32, u32)]| pairs.iter().map(|(one, other)| [*one, *other].map(u64::from)).collect();
+        let by_call = packed(&pairs);
+        pairs.iter_mut().for_each(|(call, op)| std::mem::swap(call, op));
+        pairs.sort_unstable();
+        Links { by_call, by_op: packed(&pairs) }
     }
 
     /// The operations of a call.
@@ -28,14 +35,17 @@ impl Links {
     }
 
     /// Those of calls whose numbers are behind each other: call and operation.
-    pub fn of_calls(&self, calls: std::ops::Range<u32>) -> &[(u32, u32)] {
-        let place = |call: u32| self.by_call.partition_point(|(one, _)| *one < call);
-        &self.by_call[place(calls.start)..place(calls.end)]
+    pub fn of_calls(&self, calls: Range<u32>) -> impl Iterator<Item = (u32, u32)> + '_ {
+        self.at(first(&self.by_call, calls.start)..first(&self.by_call, calls.end))
     }
 
     /// All of them: call and operation.
-    pub fn pairs(&self) -> &[(u32, u32)] {
-        &self.by_call
+    pub fn pairs(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
+        self.at(0..self.len())
+    }
+
+    fn at(&self, places: Range<usize>) -> impl Iterator<Item = (u32, u32)> + '_ {
+        places.map(|place| self.by_call.get(place).map(|event| event as u32).into())
     }
 
     /// How many there are.
@@ -49,8 +59,13 @@ impl Links {
     }
 }
 
-fn other_ends(pairs: &[(u32, u32)], event: u32) -> impl ExactSizeIterator<Item = u32> + '_ {
-    let first = pairs.partition_point(|(one, _)| *one < event);
-    let end = pairs.partition_point(|(one, _)| *one <= event);
-    pairs[first..end].iter().map(|(_, other)| *other)
+/// The first pair of an event, or of one behind it.
+fn first(pairs: &PackedRows<2>, event: u32) -> usize {
+    pairs.column(0).partition_point(0..pairs.len(), |one| one < u64::from(event))
+}
+
+fn other_ends(pairs: &PackedRows<2>, event: u32) -> impl ExactSizeIterator<Item = u32> + '_ {
+    let first = first(pairs, event);
+    let end = pairs.column(0).partition_point(first..pairs.len(), |one| one == u64::from(event));
+    pairs.column(1).range(first..end).map(|other| other as u32)
 }

@@ -7,6 +7,8 @@
 
 use std::ops::Range;
 
+use crate::packed::{PackedRows, partition_point};
+
 /// Levels are even numbers up to this: one bucket of it has all times there are.
 pub const TOP_LEVEL: u8 = 54;
 
@@ -26,13 +28,10 @@ pub trait Spans {
     fn event(&self, place: usize) -> (u32, u64);
     /// The first event that ends behind `time`, or begins there or later.
     fn first_at(&self, time: u64) -> usize {
-        let (mut low, mut high) = (0, self.count());
-        while low < high {
-            let middle = low + (high - low) / 2;
-            let (start, end) = self.at(middle);
-            if end <= time && start < time { low = middle + 1 } else { high = middle }
-        }
-        low
+        partition_point(0..self.count(), |place| {
+            let (start, end) = self.at(place);
+            end <= time && start < time
+        })
     }
 }
 
@@ -59,34 +58,40 @@ impl Run {
     pub fn end(&self) -> u64 {
         self.first + self.length
     }
+
+    fn packed(&self) -> [u64; 6] {
+        let Run { first, length, busy, duration, event, count } = *self;
+        [first, length, busy, duration, event.into(), count.into()]
+    }
+
+    fn of([first, length, busy, duration, event, count]: [u64; 6]) -> Run {
+        Run { first, length, busy, duration, event: event as u32, count: count as u32 }
+    }
 }
 
 /// The levels that are kept of a subtrack.
 #[derive(Debug, Default)]
 pub struct Pyramid {
-    levels: Vec<(u8, Vec<Run>)>,
+    levels: Vec<(u8, PackedRows<6>)>,
 }
 
 impl Pyramid {
     /// Those of these events.
     pub fn of(spans: &impl Spans) -> Pyramid {
-        let mut levels: Vec<(u8, Vec<Run>)> = Vec::new();
+        let mut levels = Vec::new();
         if spans.count() < FEW_EVENTS {
             return Pyramid { levels };
         }
         let (begin, _) = spans.at(0);
         let (_, end) = spans.at(spans.count() - 1);
         let first = first_level(spans.count(), |place| spans.at(place).0);
+        let mut runs = of_events(spans, first, 0..spans.count());
         for level in (first..=TOP_LEVEL).step_by(2) {
-            let runs = match levels.last() {
-                None => of_events(spans, level, 0..spans.count()),
-                Some((finer, runs)) => of_runs(runs, level - finer),
-            };
-            let is_last = (end >> level) - (begin >> level) < FEW_BUCKETS;
-            levels.push((level, runs));
-            if is_last {
+            levels.push((level, runs.iter().map(Run::packed).collect()));
+            if (end >> level) - (begin >> level) < FEW_BUCKETS {
                 break;
             }
+            runs = of_runs(runs.into_iter(), 2);
         }
         Pyramid { levels }
     }
@@ -108,17 +113,18 @@ impl Pyramid {
         let finer = level - kept;
         let fine = |bucket: u64| bucket.saturating_mul(1 << finer);
         let (from, to) = (fine(buckets.start), fine(buckets.end));
-        let first = runs.partition_point(|run| run.end() <= from);
-        let last = runs.partition_point(|run| run.first < to);
-        let part = &runs[first..last.max(first)];
-        let mut runs = if finer == 0 { part.to_vec() } else { of_runs(part, finer) };
+        let end = |place: usize| runs.column(0).get(place) + runs.column(1).get(place);
+        let first = partition_point(0..runs.len(), |place| end(place) <= from);
+        let last = runs.column(0).partition_point(first..runs.len(), |first| first < to);
+        let part = (first..last).map(|place| Run::of(runs.get(place)));
+        let mut runs = if finer == 0 { part.collect() } else { of_runs(part, finer) };
         cut(&mut runs, buckets);
         runs
     }
 
     /// How much memory it takes, bytes.
     pub fn bytes(&self) -> usize {
-        self.levels.iter().map(|(_, runs)| runs.capacity() * size_of::<Run>()).sum()
+        self.levels.iter().map(|(_, runs)| runs.bytes()).sum()
     }
 }
 
@@ -183,7 +189,7 @@ fn of_events(spans: &impl Spans, level: u8, places: Range<usize>) -> Vec<Run> {
 }
 
 /// Runs of a level that is coarser by `finer`.
-fn of_runs(fine: &[Run], finer: u8) -> Vec<Run> {
+fn of_runs(fine: impl ExactSizeIterator<Item = Run>, finer: u8) -> Vec<Run> {
     let mut runs = Vec::with_capacity(fine.len() / 2);
     for run in fine {
         let per = run.busy / run.length;
@@ -191,7 +197,7 @@ fn of_runs(fine: &[Run], finer: u8) -> Vec<Run> {
         let in_first = (run.end().min((first + 1) << finer) - run.first) * per;
         let between = (last.saturating_sub(first + 1) << finer) * per;
         let in_last = (run.end().saturating_sub(last << finer)) * per;
-        spread(&mut runs, *run, (first, last), [in_first, between, in_last]);
+        spread(&mut runs, run, (first, last), [in_first, between, in_last]);
     }
     runs
 }

@@ -9,14 +9,16 @@ use rpd_schema::{SessionInfo, Version};
 use rusqlite::Connection;
 use rustc_hash::FxHashMap;
 
-use crate::columns::{Busy, Columns, Raw};
+use crate::columns::{Busy, Columns, Rows};
 use crate::counters::{Counter, Steps, Value};
 use crate::derived::Derived;
-use crate::gathering::{Gathered, Gatherer, Progress, Queue, Read, Reading, SensorKey, Thread};
+use crate::gathering::{Gathered, Gatherer, Progress, Queue, Reading, SensorKey, Thread};
 use crate::layout::Placement;
 use crate::links::Links;
 use crate::names::Name;
+use crate::packed::Packed;
 use crate::pyramid::Pyramid;
+use crate::reads::Reads;
 use crate::recording::spans;
 use crate::timeline::{CounterTrack, Facts, Group, Row, Shown, Source, Timeline, Track};
 
@@ -99,7 +101,7 @@ impl Gathered {
             gathered.calls.len() + gathered.ops.len() + gathered.sensors.values().map(Vec::len).sum::<usize>()
         };
         let before = rows(self);
-        let events = self.calls.iter().chain(&self.ops).map(Read::times);
+        let events = self.calls.times().chain(self.ops.times());
         let sensed = self.sensors.values().flatten().map(|(start, end, _)| (*start, *end));
         let outliers = Outliers::among(events.chain(sensed));
         if !outliers.is_empty() {
@@ -108,9 +110,8 @@ impl Gathered {
         }
         let (first, last) = self
             .calls
-            .iter()
-            .chain(&self.ops)
-            .map(Read::times)
+            .times()
+            .chain(self.ops.times())
             .fold((i64::MAX, i64::MIN), |(first, last), (start, end)| (first.min(start), last.max(end)));
         // Sensors alone have no others to be far from.
         let is_near = |start: i64, end: i64| {
@@ -126,7 +127,7 @@ impl Gathered {
 
     /// When the first of all begins, ns.
     pub(crate) fn first_ns(&self) -> i64 {
-        let events = self.calls.iter().chain(&self.ops).map(|read| read.start);
+        let events = self.calls.starts().chain(self.ops.starts());
         let sensed = self.sensors.values().flatten().map(|(start, ..)| *start);
         events.chain(sensed).min().unwrap_or(0)
     }
@@ -195,57 +196,60 @@ pub fn assemble(mut parts: Vec<Part>) -> Result<Timeline> {
         }
     }
 
-    let events = parts.iter().map(|part| part.gathered.calls.len() + part.gathered.ops.len()).sum();
+    let events: usize = parts.iter().map(|part| part.gathered.calls.len() + part.gathered.ops.len()).sum();
     if events >= u32::MAX as usize {
         bail!("it has more than {} events; rpd trim makes a trace of a part of it", u32::MAX);
     }
-    // The ids of calls of all parts, then of their operations; where those of each part are.
-    let (mut ids, mut raw) = (Vec::with_capacity(events), Vec::with_capacity(events));
-    let mut ranges: [Vec<std::ops::Range<usize>>; 2] = [Vec::new(), Vec::new()];
+    let mut columns = Columns::default();
     let mut span_ns = 0;
     let mut shown = vec![[0, 0]; parts.len()];
+    // Those of the calls of each part, and those of its operations.
+    let mut finders: [Vec<Finder>; 2] = [Vec::new(), Vec::new()];
+    let mut first_track = 0;
     for is_op in [false, true] {
+        let order = if is_op { Placement::FirstFree } else { Placement::Nested };
         for (source, part) in parts.iter_mut().enumerate() {
-            let rows = if is_op { &mut part.gathered.ops } else { &mut part.gathered.calls };
-            let begin = ids.len();
-            for read in std::mem::take(rows) {
-                let start = read.start.abs_diff(firsts[source]).saturating_add(part.shift_ns);
-                let end = start.saturating_add(read.duration);
+            let reads = if is_op { &mut part.gathered.ops } else { &mut part.gathered.calls };
+            let reads = std::mem::take(reads);
+            let of = OfPart {
+                reads: &reads,
+                first_ns: firsts[source],
+                shift_ns: part.shift_ns,
+                name_of: &name_of[source],
+            };
+            let track_of = &places[usize::from(is_op)][source];
+            let mut rows_of = vec![Packed::default(); track_of.len()];
+            for row in 0..reads.len() {
+                let end = of.start(row).saturating_add(reads.duration(row));
                 if end >= LONGEST_NS {
                     hidden[source].impossible += 1;
                 } else {
                     shown[source][usize::from(is_op)] += 1;
                     span_ns = span_ns.max(end);
-                    let track = places[usize::from(is_op)][source][read.track as usize];
-                    let name = name_of[source][read.name as usize];
-                    raw.push(Raw { start, duration: read.duration, track, name, id: ids.len() as u32 });
+                    let track = track_of[reads.track(row) as usize] - first_track;
+                    rows_of[track as usize].push(row as u64);
                 }
-                ids.push(read.id);
             }
-            ranges[usize::from(is_op)].push(begin..ids.len());
+            let mut events = vec![u32::MAX; reads.len()];
+            for (track, rows) in (first_track..).zip(rows_of) {
+                let rows = rows.iter().map(|row| row as u32).collect();
+                columns.add(track, order, (&of, rows), |row, event| events[row] = event);
+            }
+            first_track += track_of.len() as u32;
+            finders[usize::from(is_op)].push(Finder { ids: reads.into_ids(), events, last: 0 });
         }
     }
-    let mut order = vec![Placement::Nested; queues_from as usize];
-    order.resize(tracks.len(), Placement::FirstFree);
-    let (columns, event_of) = Columns::of(raw, &ids, &order);
 
+    let [mut calls, mut ops] = finders;
     let mut pairs = Vec::new();
-    for (source, part) in parts.iter_mut().enumerate() {
-        let mut event = [false, true].map(|is_op| {
-            let range = ranges[usize::from(is_op)][source].clone();
-            Finder { ids: &ids[range.clone()], events: &event_of[range], last: 0 }
-        });
-        let [calls, ops] = &mut event;
+    for (part, (calls, ops)) in parts.iter_mut().zip(calls.iter_mut().zip(&mut ops)) {
         let links = std::mem::take(&mut part.gathered.links);
-        pairs.extend(links.into_iter().filter_map(|(call, op)| Some((calls.find(call)?, ops.find(op)?))));
+        let ids = (0..links.len()).map(|place| links.get(place).map(u64::cast_signed));
+        pairs.extend(ids.filter_map(|[call, op]| Some((calls.find(call)?, ops.find(op)?))));
     }
     let links = Links::of(pairs);
-    let by_id = |range: &std::ops::Range<usize>| -> Vec<u32> {
-        event_of[range.clone()].iter().copied().filter(|event| *event != u32::MAX).collect()
-    };
     let by_ids: Vec<_> =
-        ranges[0].iter().zip(&ranges[1]).map(|(calls, ops)| (by_id(calls), by_id(ops))).collect();
-    drop((ids, event_of));
+        calls.into_iter().zip(ops).map(|(calls, ops)| (calls.into_events(), ops.into_events())).collect();
 
     let mut rowed = groups(&parts, &columns, &tracks);
     hosts_of_gpus(&mut rowed, &columns, &links);
@@ -313,26 +317,59 @@ pub fn assemble(mut parts: Vec<Part>) -> Result<Timeline> {
     })
 }
 
+/// Calls or operations of one part.
+struct OfPart<'a> {
+    reads: &'a Reads,
+    first_ns: i64,
+    shift_ns: u64,
+    /// Numbers of its names among those of all parts.
+    name_of: &'a [u32],
+}
+
+impl OfPart<'_> {
+    /// Begin of a row, ns since the timeline's begin.
+    fn start(&self, row: usize) -> u64 {
+        self.reads.start(row).abs_diff(self.first_ns).saturating_add(self.shift_ns)
+    }
+}
+
+impl Rows for OfPart<'_> {
+    fn times(&self, row: usize) -> (u64, u64) {
+        (self.start(row), self.reads.duration(row))
+    }
+
+    fn named(&self, row: usize) -> (u32, i64) {
+        (self.name_of[self.reads.name(row) as usize], self.reads.id(row))
+    }
+}
+
 /// Events by ids in ascending order. Most ids that are asked for one after another lie close to each other.
-struct Finder<'a> {
-    ids: &'a [i64],
-    events: &'a [u32],
+struct Finder {
+    ids: Packed,
+    /// The event of each; u32::MAX where there is none.
+    events: Vec<u32>,
     last: usize,
 }
 
-impl Finder<'_> {
+impl Finder {
     fn find(&mut self, id: i64) -> Option<u32> {
-        let ids = self.ids;
+        let ids = &self.ids;
+        if ids.is_empty() {
+            return None;
+        }
+        let id_at = |place: usize| ids.get(place).cast_signed();
+        let is_there = |place: &usize| *place < ids.len() && id_at(*place) == id;
         // As far from the last one as the id, where none between them lacks.
-        let guess = ids.get(self.last).map(|last| id.wrapping_sub(*last).wrapping_add(self.last as i64));
-        let guess =
-            guess.and_then(|guess| usize::try_from(guess).ok()).filter(|guess| ids.get(*guess) == Some(&id));
-        let place = match guess {
-            Some(place) => place,
-            None => ids.binary_search(&id).ok()?,
-        };
-        self.last = place;
-        Some(self.events[place]).filter(|event| *event != u32::MAX)
+        let guess = id.wrapping_sub(id_at(self.last)).wrapping_add(self.last as i64);
+        let guess = usize::try_from(guess).ok().filter(is_there);
+        let search = || ids.partition_point(0..ids.len(), |one| one.cast_signed() < id);
+        self.last = guess.or_else(|| Some(search()).filter(is_there))?;
+        Some(self.events[self.last]).filter(|event| *event != u32::MAX)
+    }
+
+    /// The events in the order of their ids.
+    fn into_events(self) -> Packed {
+        self.events.into_iter().filter(|event| *event != u32::MAX).map(u64::from).collect()
     }
 }
 
@@ -533,8 +570,8 @@ fn hosts_of_gpus(rowed: &mut Rowed, columns: &Columns, links: &Links) {
         if left.is_empty() {
             break;
         }
-        let Some(gpu) = group(&of_gpus, *op).filter(|gpu| left.contains(gpu)) else { continue };
-        if let Some(host) = group(&of_processes, *call).and_then(|process| rowed.groups[process].host.clone())
+        let Some(gpu) = group(&of_gpus, op).filter(|gpu| left.contains(gpu)) else { continue };
+        if let Some(host) = group(&of_processes, call).and_then(|process| rowed.groups[process].host.clone())
         {
             rowed.groups[gpu].host = Some(host);
             left.retain(|other| *other != gpu);
@@ -550,8 +587,8 @@ fn queue_depths(rowed: &mut Rowed, columns: &Columns, links: &Links) {
     let mut last: Option<(usize, usize)> = None;
     for (call, op) in links.pairs() {
         let subtrack = match last {
-            Some((subtrack, _)) if columns.subtracks()[subtrack].events.contains(op) => subtrack,
-            _ => columns.subtrack_of(*op),
+            Some((subtrack, _)) if columns.subtracks()[subtrack].events.contains(&op) => subtrack,
+            _ => columns.subtrack_of(op),
         };
         let group = match last.filter(|(of, _)| *of == subtrack) {
             Some((_, group)) => group,
@@ -561,7 +598,7 @@ fn queue_depths(rowed: &mut Rowed, columns: &Columns, links: &Links) {
             },
         };
         last = Some((subtrack, group));
-        let (begin, end) = (columns.times(*call).0, columns.times(*op).1);
+        let (begin, end) = (columns.times(call).0, columns.times(op).1);
         if begin <= end {
             let [begins, ends] = times.entry(group).or_default();
             begins.push(begin);
@@ -571,16 +608,16 @@ fn queue_depths(rowed: &mut Rowed, columns: &Columns, links: &Links) {
     for (group, [mut begins, mut ends]) in times {
         begins.sort_unstable();
         ends.sort_unstable();
-        let mut values = Vec::with_capacity(2 * ends.len());
         let (mut begun, mut ended) = (0, 0);
-        while let Some(end) = ends.get(ended) {
+        let values = std::iter::from_fn(|| {
+            let end = ends.get(ended)?;
             let time = begins.get(begun).map_or(*end, |begin| *begin.min(end));
             begun += begins[begun..].iter().take_while(|begin| **begin == time).count();
             ended += ends[ended..].iter().take_while(|end| **end == time).count();
-            values.push((time, Value::whole((begun - ended) as i64)));
-        }
+            Some((time, Value::whole((begun - ended) as i64)))
+        });
         let end = ends.last().copied().unwrap_or(0);
-        rowed.count(group, "queue depth".to_string(), Steps::of(values.into_iter(), end));
+        rowed.count(group, "queue depth".to_string(), Steps::of(values, end));
     }
 }
 

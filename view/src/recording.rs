@@ -110,6 +110,7 @@ fn lost_text(lost: &[(String, u64)]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::packed::Packed;
     use crate::timeline::Facts;
 
     fn session(facts: &[(&str, &str)]) -> SessionInfo {
@@ -122,8 +123,8 @@ mod tests {
             facts: Facts::default(),
             first_ns: 1000,
             shift_ns: 0,
-            calls_by_id: Vec::new(),
-            ops_by_id: Vec::new(),
+            calls_by_id: Packed::default(),
+            ops_by_id: Packed::default(),
         };
         let spans = spans(0, &source, 500, &[session(facts)], &[2]);
         assert!(spans.iter().all(|span| span.group == "p7.2" && span.session == 3));

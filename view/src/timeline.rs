@@ -7,6 +7,7 @@ use crate::counters::Counter;
 use crate::derived::{Derived, Picked};
 use crate::links::Links;
 use crate::names::Name;
+use crate::packed::Packed;
 use crate::pyramid::{Pyramid, Run};
 use crate::recording::Span;
 
@@ -173,9 +174,9 @@ pub struct Source {
     /// From the begin of the timeline to there, ns.
     pub shift_ns: u64,
     /// The calls in the order of their ids.
-    pub calls_by_id: Vec<u32>,
+    pub calls_by_id: Packed,
     /// The operations in the order of their ids.
-    pub ops_by_id: Vec<u32>,
+    pub ops_by_id: Packed,
 }
 
 impl Source {
@@ -273,8 +274,12 @@ impl Timeline {
     pub fn event_of(&self, source: usize, is_op: bool, id: i64) -> Option<u32> {
         let source = self.sources.get(source)?;
         let events = if is_op { &source.ops_by_id } else { &source.calls_by_id };
-        let at = events.binary_search_by_key(&id, |event| self.columns.id(*event)).ok()?;
-        Some(events[at])
+        let id_of = |event: u64| self.columns.id(event as u32);
+        let at = events.partition_point(0..events.len(), |event| id_of(event) < id);
+        (at < events.len())
+            .then(|| events.get(at))
+            .filter(|event| id_of(*event) == id)
+            .map(|event| event as u32)
     }
 
     /// The first event of a row.

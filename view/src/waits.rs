@@ -152,16 +152,16 @@ impl Waits {
         let mut calls: Vec<u32> = said.keys().copied().collect();
         let mut before = None;
         for (call, op) in timeline.links.pairs() {
-            let Some((process, gpu)) = group(*call).zip(group(*op)) else { continue };
-            if timeline.source_of(*call) != number {
+            let Some((process, gpu)) = group(call).zip(group(op)) else { continue };
+            if timeline.source_of(call) != number {
                 continue;
             }
             let one = gpus.entry(process).or_insert(Some(gpu));
             if *one != Some(gpu) {
                 *one = None;
             }
-            if before.replace(*call) != Some(*call) && !said.contains_key(call) {
-                calls.push(*call);
+            if before.replace(call) != Some(call) && !said.contains_key(&call) {
+                calls.push(call);
             }
         }
         calls.sort_unstable_by_key(|call| (columns.times(*call).0, *call));

@@ -48,7 +48,7 @@ impl Compared {
     /// Keeps what was read, and gives its timeline: with the first operations, where both have one, at one time.
     pub(super) fn begin(&self, parts: Vec<Gathered>) -> Result<Timeline> {
         let first_op = |part: &Gathered| {
-            let first = part.ops.iter().map(|read| read.start).min();
+            let first = part.ops.starts().min();
             first.map(|first| first.saturating_sub(part.first_ns()))
         };
         let shift = match parts.iter().map(first_op).collect::<Option<Vec<i64>>>().as_deref() {
