@@ -121,6 +121,11 @@ impl Columns {
         self.name.get(event as usize) as u32
     }
 
+    /// The numbers of the names of these events.
+    pub fn names(&self, events: Range<u32>) -> impl Iterator<Item = u32> + '_ {
+        self.name.range(events.start as usize..events.end as usize).map(|name| name as u32)
+    }
+
     /// Id of an event in the trace.
     pub fn id(&self, event: u32) -> i64 {
         self.id.get(event as usize).cast_signed()
@@ -180,6 +185,13 @@ impl Spans for OfSubtrack<'_> {
     fn event(&self, place: usize) -> (u32, u64) {
         let event = self.subtrack.events.start + place as u32;
         (event, self.columns.duration(event))
+    }
+
+    fn spans(&self, places: Range<usize>) -> impl Iterator<Item = (u64, u64, u32, u64)> {
+        let first = self.subtrack.events.start as usize;
+        let events = first + places.start..first + places.end;
+        let times = self.columns.start.range(events.clone()).zip(self.columns.duration.range(events.clone()));
+        events.zip(times).map(|(event, (start, duration))| (start, start + duration, event as u32, duration))
     }
 }
 

@@ -145,13 +145,12 @@ impl Steps {
     pub fn extremes(&self, places: Range<usize>) -> Option<(usize, usize)> {
         let mut places = places;
         let first = places.next()?;
-        Some(places.fold((first, first), |(least, greatest), place| {
-            let number = self.number(place);
-            (
-                if number < self.number(least) { place } else { least },
-                if number > self.number(greatest) { place } else { greatest },
-            )
-        }))
+        let (mut least, mut greatest) = ((first, self.number(first)), (first, self.number(first)));
+        for (place, number) in places.clone().zip(self.number.range(places).map(of_bits)) {
+            least = if number < least.1 { (place, number) } else { least };
+            greatest = if number > greatest.1 { (place, number) } else { greatest };
+        }
+        Some((least.0, greatest.0))
     }
 }
 
@@ -274,11 +273,12 @@ fn spread(bands: &mut Vec<Band>, of: Band, (first, last): (u64, u64)) {
 
 fn of_steps(steps: &Steps, level: u8, places: Range<usize>) -> Vec<Band> {
     let mut bands = Vec::new();
-    for place in places {
-        let (start, end) = steps.times(place);
+    let behind = places.start + 1..(places.end + 1).min(steps.len());
+    let ends = steps.start.range(behind).chain([steps.end]);
+    let times = steps.start.range(places.clone()).zip(ends);
+    for ((start, end), number) in times.zip(steps.number.range(places).map(of_bits)) {
         let first = start >> level;
         let last = if end > start { (end - 1) >> level } else { first };
-        let number = steps.number(place);
         let of = Band { first, length: 1, least: number, greatest: number, count: 1 };
         spread(&mut bands, of, (first, last));
     }

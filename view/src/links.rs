@@ -45,7 +45,8 @@ impl Links {
     }
 
     fn at(&self, places: Range<usize>) -> impl Iterator<Item = (u32, u32)> + '_ {
-        places.map(|place| self.by_call.get(place).map(|event| event as u32).into())
+        let [calls, ops] = [0, 1].map(|column| self.by_call.column(column).range(places.clone()));
+        calls.zip(ops).map(|(call, op)| (call as u32, op as u32))
     }
 
     /// How many there are.

@@ -28,8 +28,8 @@ struct Block {
 }
 
 impl Block {
-    /// The narrowest for these numbers, and their offsets.
-    fn of(numbers: &[u64], at: u32) -> (Block, [u64; BLOCK]) {
+    /// The narrowest for these numbers.
+    fn of(numbers: &[u64], at: u32) -> Block {
         let (first, last) = (numbers[0], numbers[numbers.len() - 1]);
         let slope = last.wrapping_sub(first).cast_signed() / (BLOCK as i64 - 1);
         let (flat, sloping) = (spread(numbers, 0), spread(numbers, slope.cast_unsigned()));
@@ -37,18 +37,12 @@ impl Block {
             true => (slope.cast_unsigned(), sloping),
             false => (0, flat),
         };
-        let base = first.wrapping_add_signed(least);
-        let mut offsets = [0; BLOCK];
-        for ((offset, number), place) in offsets.iter_mut().zip(numbers).zip(0..) {
-            *offset = number.wrapping_sub(slope.wrapping_mul(place)).wrapping_sub(base);
-        }
-        (Block { base, slope, at, width: width((least, most)) }, offsets)
+        Block { base: first.wrapping_add_signed(least), slope, at, width: width((least, most)) }
     }
 
-    /// The byte in which the offset of a place begins, and the bit there.
-    fn bit(&self, place: usize) -> (usize, usize) {
-        let bit = place * usize::from(self.width);
-        (self.at as usize * BYTES_OF_BIT + bit / 8, bit % 8)
+    /// What the number at a place would be without an offset.
+    fn expected(&self, place: u64) -> u64 {
+        self.base.wrapping_add(self.slope.wrapping_mul(place))
     }
 }
 
@@ -105,14 +99,22 @@ impl Packed {
     /// Makes a block of the tail.
     fn close(&mut self) {
         let at = self.blocks.last().map_or(0, |block| block.at + u32::from(block.width));
-        let (block, offsets) = Block::of(&self.tail, at);
-        let end = (at as usize + usize::from(block.width)) * BYTES_OF_BIT;
-        self.bytes.resize(end + LOAD, 0);
-        for (place, offset) in offsets.into_iter().enumerate() {
-            let (byte, bit) = block.bit(place);
-            if let Some(word) = self.bytes[byte..].first_chunk_mut::<LOAD>() {
-                *word = (u64::from_le_bytes(*word) | offset << bit).to_le_bytes();
+        let block = Block::of(&self.tail, at);
+        if block.width > 0 {
+            self.bytes.truncate(at as usize * BYTES_OF_BIT);
+            let width = u32::from(block.width);
+            let (mut word, mut filled) = (0, 0);
+            for (number, place) in self.tail.iter().zip(0..) {
+                let offset = number.wrapping_sub(block.expected(place));
+                word |= offset << filled;
+                filled += width;
+                if filled >= u64::BITS {
+                    self.bytes.extend_from_slice(&word.to_le_bytes());
+                    filled -= u64::BITS;
+                    word = if filled == 0 { 0 } else { offset >> (width - filled) };
+                }
             }
+            self.bytes.extend_from_slice(&[0; LOAD]);
         }
         self.blocks.push(block);
         self.tail.clear();
@@ -128,15 +130,23 @@ impl Packed {
     }
 
     fn of_block(&self, block: &Block, within: usize) -> u64 {
-        let (byte, bit) = block.bit(within);
+        let bit = within * usize::from(block.width);
+        let byte = block.at as usize * BYTES_OF_BIT + bit / 8;
         let word = self.bytes[byte..].first_chunk::<LOAD>().map_or(0, |word| u64::from_le_bytes(*word));
         let mask = u64::MAX.checked_shr(u64::BITS - u32::from(block.width)).unwrap_or(0);
-        block.base.wrapping_add(block.slope.wrapping_mul(within as u64)).wrapping_add(word >> bit & mask)
+        block.expected(within as u64).wrapping_add(word >> (bit % 8) & mask)
     }
 
     /// Those at these places.
     pub fn range(&self, places: Range<usize>) -> impl ExactSizeIterator<Item = u64> + Clone + '_ {
-        places.map(|place| self.get(place))
+        let mut block = self.blocks.get(places.start / BLOCK).copied();
+        places.map(move |place| {
+            let within = place % BLOCK;
+            if within == 0 {
+                block = self.blocks.get(place / BLOCK).copied();
+            }
+            block.map_or_else(|| self.tail[within], |block| self.of_block(&block, within))
+        })
     }
 
     /// All of them.

@@ -26,6 +26,13 @@ pub trait Spans {
     fn at(&self, place: usize) -> (u64, u64);
     /// The event that stands for one: its number in the timeline, and its duration, ns.
     fn event(&self, place: usize) -> (u32, u64);
+    /// Start, end, event and its duration of each of these.
+    fn spans(&self, places: Range<usize>) -> impl Iterator<Item = (u64, u64, u32, u64)> {
+        places.map(|place| {
+            let ((start, end), (event, duration)) = (self.at(place), self.event(place));
+            (start, end, event, duration)
+        })
+    }
     /// The first event that ends behind `time`, or begins there or later.
     fn first_at(&self, time: u64) -> usize {
         partition_point(0..self.count(), |place| {
@@ -102,10 +109,7 @@ impl Pyramid {
             let time = |bucket: u64| bucket.saturating_mul(1 << level);
             let (from, to) = (time(buckets.start), time(buckets.end));
             let first = spans.first_at(from);
-            let mut last = first;
-            while last < spans.count() && spans.at(last).0 < to {
-                last += 1;
-            }
+            let last = partition_point(first..spans.count(), |place| spans.at(place).0 < to);
             let mut runs = of_events(spans, level, first..last);
             cut(&mut runs, buckets);
             return runs;
@@ -175,9 +179,7 @@ fn spread(runs: &mut Vec<Run>, of: Run, (first, last): (u64, u64), busy: [u64; 3
 
 fn of_events(spans: &impl Spans, level: u8, places: Range<usize>) -> Vec<Run> {
     let mut runs = Vec::new();
-    for place in places {
-        let (start, end) = spans.at(place);
-        let (event, duration) = spans.event(place);
+    for (start, end, event, duration) in spans.spans(places) {
         let first = start >> level;
         let last = if end > start { (end - 1) >> level } else { first };
         let in_first = end.min((first + 1) << level) - start;

@@ -133,14 +133,21 @@ pub fn hits(timeline: &Timeline, text: &str, with_arguments: WithArguments<'_>) 
     let columns = &timeline.columns;
     let is_track = tracks(timeline, &terms);
     let is_hit =
-        |event: &u32| is_name[columns.name(*event) as usize] && terms.has_duration(columns.duration(*event));
+        |event: u32, name: u32| is_name[name as usize] && terms.has_duration(columns.duration(event));
     if !terms.arguments.is_empty() {
         let mut events = with_arguments(&terms.arguments)?;
-        events.retain(|event| is_track[timeline.subtrack(*event).track as usize] && is_hit(event));
+        events.retain(|event| {
+            is_track[timeline.subtrack(*event).track as usize] && is_hit(*event, columns.name(*event))
+        });
         return Ok(events);
     }
     let subtracks = columns.subtracks().iter().filter(|subtrack| is_track[subtrack.track as usize]);
-    Ok(subtracks.flat_map(|subtrack| subtrack.events.clone().filter(is_hit)).collect())
+    let mut events = Vec::new();
+    for subtrack in subtracks {
+        let named = subtrack.events.clone().zip(columns.names(subtrack.events.clone()));
+        events.extend(named.filter(|(event, name)| is_hit(*event, *name)).map(|(event, _)| event));
+    }
+    Ok(events)
 }
 
 /// Finds the events that `text` describes, as [`hits`] says.
@@ -164,7 +171,7 @@ pub fn found(timeline: &Timeline, mut events: Vec<u32>) -> Found {
         is_name[columns.name(*event) as usize] = true;
         bits[*event as usize / 8] |= 1 << (event % 8);
     }
-    let named = (0..columns.len() as u32).filter(|event| is_name[columns.name(*event) as usize]).count();
+    let named = columns.names(0..columns.len() as u32).filter(|name| is_name[*name as usize]).count();
     found.bits = (named != events.len()).then(|| BASE64.encode(bits));
     found.names = (0u32..).zip(&is_name).filter(|(_, is)| **is).map(|(name, _)| name).collect();
     let by_start = |event: &u32| (columns.times(*event).0, *event);
