@@ -76,10 +76,42 @@ impl Run {
     }
 }
 
+/// The runs of a level.
+#[derive(Debug)]
+enum Runs {
+    /// Of the finest one, which takes most of the room.
+    Packed(Box<PackedRows<6>>),
+    /// Of the others, which are read faster so.
+    Plain(Vec<Run>),
+}
+
+impl Runs {
+    fn len(&self) -> usize {
+        match self {
+            Runs::Packed(rows) => rows.len(),
+            Runs::Plain(runs) => runs.len(),
+        }
+    }
+
+    fn at(&self, place: usize) -> Run {
+        match self {
+            Runs::Packed(rows) => Run::of(rows.get(place)),
+            Runs::Plain(runs) => runs[place],
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        match self {
+            Runs::Packed(rows) => rows.bytes(),
+            Runs::Plain(runs) => runs.capacity() * size_of::<Run>(),
+        }
+    }
+}
+
 /// The levels that are kept of a subtrack.
 #[derive(Debug, Default)]
 pub struct Pyramid {
-    levels: Vec<(u8, PackedRows<6>)>,
+    levels: Vec<(u8, Runs)>,
 }
 
 impl Pyramid {
@@ -94,11 +126,17 @@ impl Pyramid {
         let first = first_level(spans.count(), |place| spans.at(place).0);
         let mut runs = of_events(spans, first, 0..spans.count());
         for level in (first..=TOP_LEVEL).step_by(2) {
-            levels.push((level, runs.iter().map(Run::packed).collect()));
+            let coarser = of_runs(runs.iter().copied(), 2);
+            runs.shrink_to_fit();
+            let kept = match level == first {
+                true => Runs::Packed(Box::new(runs.iter().map(Run::packed).collect())),
+                false => Runs::Plain(runs),
+            };
+            levels.push((level, kept));
             if (end >> level) - (begin >> level) < FEW_BUCKETS {
                 break;
             }
-            runs = of_runs(runs.into_iter(), 2);
+            runs = coarser;
         }
         Pyramid { levels }
     }
@@ -117,10 +155,9 @@ impl Pyramid {
         let finer = level - kept;
         let fine = |bucket: u64| bucket.saturating_mul(1 << finer);
         let (from, to) = (fine(buckets.start), fine(buckets.end));
-        let end = |place: usize| runs.column(0).get(place) + runs.column(1).get(place);
-        let first = partition_point(0..runs.len(), |place| end(place) <= from);
-        let last = runs.column(0).partition_point(first..runs.len(), |first| first < to);
-        let part = (first..last).map(|place| Run::of(runs.get(place)));
+        let first = partition_point(0..runs.len(), |place| runs.at(place).end() <= from);
+        let last = partition_point(first..runs.len(), |place| runs.at(place).first < to);
+        let part = (first..last).map(|place| runs.at(place));
         let mut runs = if finer == 0 { part.collect() } else { of_runs(part, finer) };
         cut(&mut runs, buckets);
         runs
