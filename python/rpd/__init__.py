@@ -60,12 +60,13 @@ def show(
     args: bool = False,
     max_mb: int = 10,
     height: int = 640,
+    levels: bool = False,
 ) -> Timeline:
     """Shows the timeline of a trace in a notebook, as rpd view does in a browser; the notebook keeps it.
 
-    `within` names a part: the text of a marker, or a time such as "25%..30%". `args` has the arguments of calls in it. A notebook grows by
-    up to `max_mb` MB. Raises Failed if the file is no trace, or the page would be larger.
+    `within` names a part: the text of a marker, or a time such as "25%..30%". `args` has the arguments of calls in it. `levels` has what is
+    seen from afar in place of single events, for traces of any size. A notebook grows by up to `max_mb` MB. Raises Failed if the file is no trace, or the page would be larger.
     """
     from rpd import timeline
 
-    return timeline.show(os.fspath(path), within, args, max_mb, height)
+    return timeline.show(os.fspath(path), within, args, max_mb, height, levels)

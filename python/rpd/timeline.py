@@ -33,13 +33,15 @@ class Timeline:
             file.write(self.page)
 
 
-def show(path: str, within: Optional[str], args: bool, max_mb: int, height: int) -> Timeline:
+def show(path: str, within: Optional[str], args: bool, max_mb: int, height: int, levels: bool) -> Timeline:
     """The timeline of the trace at `path`."""
     options = ["--max-mb", str(int(max_mb))]
     if within is not None:
         options.append(f"--in={within}")
     if args:
         options.append("--args")
+    if levels:
+        options.append("--levels")
     ran = subprocess.run([_command(), "export", "timeline", os.path.abspath(path), *options], capture_output=True)
     _check(ran.returncode, ran.stderr)
     return Timeline(ran.stdout.decode("utf-8"), int(height))

@@ -68,7 +68,7 @@ function health(trace) {
     if (facts.no_numbers) items.push(`${count(facts.no_numbers)} values of sensors are no numbers and not shown.`);
     return trace.traces.length > 1 ? items.map((text) => `${shown(facts.file)}: ${text}`) : items;
   };
-  const items = trace.traces.flatMap(of);
+  const items = [...(trace.notes ?? []), ...trace.traces.flatMap(of)];
   element("health").replaceChildren(...items.map((text) => make("li", {}, text)));
   element("health").hidden = items.length === 0;
 }

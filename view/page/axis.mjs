@@ -22,9 +22,9 @@ export function marks(from, to, width) {
 /** The part of the trace that is looked at, ns since its begin. */
 export class View {
   /** @param {number} span length of the trace, ns */
-  constructor(span) {
+  constructor(span, least = 20) {
     this.span = Math.max(span, 1);
-    this.least = 20;
+    this.least = least;
     this.whole();
   }
 

@@ -1,10 +1,8 @@
 // The answers of a page that carries its trace: the same as a server's, from columns in memory.
 
 import { Numbers, column } from "./stored.mjs";
-import { Pyramid, Spans, Steps, TOP_LEVEL, busySpans, partition } from "./runs.mjs";
+import { Pyramid, Spans, Steps, TOP_LEVEL, busySpans, partition, tilesOfRows } from "./runs.mjs";
 
-const BUCKETS = 512;
-const MAGIC = 0x74647072;
 const MOST_HITS = 2000;
 const MOST_NAMES = 500;
 const MOST_LINKS = 1000;
@@ -82,48 +80,11 @@ const spansOf = ({ first, end }) => {
 };
 
 /** What a row shows, made when it is first looked at. */
-function pyramidOf(row) {
+function shownOf(row) {
   const of = store.rows[row];
-  if (!of || of.steps) return null;
+  if (!of || of.steps) return of?.steps;
   of.pyramid ??= new Pyramid(of.subtrack === undefined ? busySpans(of.busy.map((subtrack) => spansOf(store.subtracks[subtrack]))) : spansOf(store.subtracks[of.subtrack]));
   return of.pyramid;
-}
-
-/** The busy share of a run in 255ths; never none where there is something. */
-function share(run, level) {
-  const whole = run.length * 2 ** level;
-  const rounded = whole > 2 ** 44
-    ? Number((BigInt(run.busy) * 255n + BigInt(whole) / 2n) / BigInt(whole))
-    : Math.floor((run.busy * 255 + Math.floor(whole / 2)) / whole);
-  return Math.min(255, Math.max(1, rounded));
-}
-
-const bits = new DataView(new ArrayBuffer(4));
-const floatBits = (number) => {
-  bits.setFloat32(0, number, true);
-  return bits.getUint32(0, true);
-};
-
-/** Runs of one tile as they are sent. */
-function sent(row, level, tile) {
-  const [from, to] = [tile * BUCKETS, (tile + 1) * BUCKETS];
-  const { steps } = store.rows[row] ?? {};
-  if (!steps) {
-    const runs = pyramidOf(row)?.runs(level, from, to) ?? [];
-    return runs.map((run) => [run.event, store.name[run.event], Math.min(run.count, 2 ** 32 - 1), run.first - from, run.length, share(run, level)]);
-  }
-  const found = [];
-  let end = 0;
-  for (const band of steps.bands(level, from, to)) {
-    const [one, two] = [floatBits(band.least), floatBits(band.greatest)];
-    const last = found.at(-1);
-    if (last && last[0] === one && last[1] === two && end === band.first) {
-      last[4] += band.length;
-      last[2] += band.count;
-    } else found.push([one, two, band.count, band.first - from, band.length, 255]);
-    end = band.first + band.length;
-  }
-  return found;
 }
 
 /** An event as answers have it. */
@@ -325,26 +286,7 @@ export const server = {
   },
   async tiles(level, first, tiles, rows) {
     if (level % 2 || level > TOP_LEVEL) throw new Failure("no such level");
-    const found = [];
-    const counts = [];
-    for (const row of rows) {
-      for (let tile = first; tile < first + tiles; tile += 1) {
-        const runs = sent(row, level, tile);
-        counts.push(runs.length);
-        for (const run of runs) found.push(run);
-      }
-    }
-    const head = [MAGIC, 1, level, rows.length, tiles, found.length, first % 2 ** 32, Math.floor(first / 2 ** 32), ...rows];
-    const words = Uint32Array.from([...head, ...counts].map((word) => word >>> 0));
-    const buffer = new ArrayBuffer(4 * words.length + 17 * found.length);
-    new Uint32Array(buffer, 0, words.length).set(words);
-    let at = 4 * words.length;
-    [Uint32Array, Uint32Array, Uint32Array, Uint16Array, Uint16Array, Uint8Array].forEach((Kind, column) => {
-      const part = new Kind(buffer, at, found.length);
-      for (let run = 0; run < found.length; run += 1) part[run] = found[run][column];
-      at += part.byteLength;
-    });
-    return buffer;
+    return tilesOfRows(shownOf, (event) => store.name[event], { level, first, tiles, rows });
   },
   names: async (from) => store.names.slice(from, from + 4096),
   async event(which) {

@@ -1,4 +1,6 @@
-// What rows of a page without a server show from afar: as view/src/pyramid.rs and counters.rs have it, run by run.
+// What rows of a page without a server show from afar: as view/src/pyramid.rs, counters.rs and tiles.rs have it, run by run.
+
+import { BUCKETS } from "./tiles.mjs";
 
 export const TOP_LEVEL = 54;
 const FEW_EVENTS = 1024;
@@ -133,7 +135,7 @@ function cut(runs, from, to) {
     const isCut = end - first < run.length;
     found.push({
       ...run, first, length: end - first,
-      busy: isCut ? Math.floor(run.busy / run.length) * (end - first) : run.busy,
+      busy: isCut ? Math.round((run.busy / run.length) * (end - first)) : run.busy,
       count: first > run.first ? 0 : run.count,
     });
   }
@@ -148,39 +150,46 @@ function touching(runs, from, to) {
 
 /** The levels that are kept of something: of its parts the first one, of each further one that before. */
 function levels(count, startOf, end, finest, coarser) {
-  const kept = [];
-  if (count < FEW_EVENTS) return kept;
-  for (let level = firstLevel(count, startOf); level <= TOP_LEVEL; level += 2) {
-    const last = kept.at(-1);
-    kept.push({ level, runs: last ? coarser(last.runs, level - last.level) : finest(level) });
-    if (Math.floor(end / 2 ** level) - Math.floor(startOf(0) / 2 ** level) < FEW_BUCKETS) break;
+  if (count < FEW_EVENTS) return [];
+  const level = firstLevel(count, startOf);
+  return withCoarser({ level, runs: finest(level) }, [startOf(0), end], coarser);
+}
+
+/** A level, and those that are coarser, up to one with few buckets. */
+function withCoarser(finest, [begin, end], coarser) {
+  const kept = [finest];
+  for (;;) {
+    const { level, runs } = kept.at(-1);
+    if (Math.floor(end / 2 ** level) - Math.floor(begin / 2 ** level) < FEW_BUCKETS || level + 2 > TOP_LEVEL) return kept;
+    kept.push({ level: level + 2, runs: coarser(runs, 2) });
   }
-  return kept;
+}
+
+/** The levels of a page that has no finer one than this. */
+function stored(finest, coarser) {
+  const { level, runs } = finest;
+  if (!runs.length) return [finest];
+  return withCoarser(finest, [runs[0].first * 2 ** level, (runs.at(-1).first + runs.at(-1).length) * 2 ** level], coarser);
+}
+
+/** Runs of a level as those of a finer one, whose buckets lie inside of theirs. */
+function stretched({ level: kept, runs }, level, from, to) {
+  const times = 2 ** (kept - level);
+  const part = touching(runs, Math.floor(from / times), Math.ceil(to / times));
+  return part.map((run) => ({ ...run, first: run.first * times, length: run.length * times }));
 }
 
 /** What a row of events shows from afar. */
-export class Pyramid {
-  /** @param {Spans} spans */
-  constructor(spans) {
-    this.spans = spans;
-    const { count, start, end } = spans;
-    this.levels = levels(count, (place) => start[place], end[count - 1], (level) => ofEvents(spans, level, 0, count), ofRuns);
-  }
-
+class Runs {
   /** The runs of a level in buckets; beside each other those of one event are one. */
   runs(level, from, to) {
-    const { spans } = this;
     const kept = this.levels.findLast((one) => one.level <= level);
     let runs;
     if (kept) {
       const times = 2 ** (level - kept.level);
       const part = touching(kept.runs, from * times, to * times);
       runs = level === kept.level ? part : ofRuns(part, level - kept.level);
-    } else {
-      const size = 2 ** level;
-      const first = spans.firstAt(from * size);
-      runs = ofEvents(spans, level, first, Math.max(first, partition(spans.count, (place) => spans.start[place] < to * size)));
-    }
+    } else runs = this.finer(level, from, to);
     const joined = [];
     for (const run of cut(runs, from, to)) {
       const last = joined.at(-1);
@@ -194,8 +203,69 @@ export class Pyramid {
   }
 }
 
+/** That of events which the page has. */
+export class Pyramid extends Runs {
+  /** @param {Spans} spans */
+  constructor(spans) {
+    super();
+    this.spans = spans;
+    const { count, start, end } = spans;
+    this.levels = levels(count, (place) => start[place], end[count - 1], (level) => ofEvents(spans, level, 0, count), ofRuns);
+  }
+
+  finer(level, from, to) {
+    const { spans } = this;
+    const size = 2 ** level;
+    const first = spans.firstAt(from * size);
+    return ofEvents(spans, level, first, Math.max(first, partition(spans.count, (place) => spans.start[place] < to * size)));
+  }
+}
+
+/** That of a page which has the runs of one level in place of events. */
+export class StoredRuns extends Runs {
+  /** @param {{level: number, runs: any[]}} finest */
+  constructor(finest) {
+    super();
+    this.levels = stored(finest, ofRuns);
+  }
+
+  finer(level, from, to) {
+    return stretched(this.levels[0], level, from, to);
+  }
+}
+
+/** What a counter shows from afar. */
+class Bands {
+  /** The bands of a level in buckets. */
+  bands(level, from, to) {
+    const kept = this.levels.findLast((one) => one.level <= level);
+    let bands;
+    if (kept) {
+      const times = 2 ** (level - kept.level);
+      bands = coarserBands(touching(kept.runs, from * times, to * times), level - kept.level);
+    } else bands = this.finer(level, from, to);
+    return bands.flatMap((band) => {
+      const [first, end] = [Math.max(band.first, from), Math.min(band.first + band.length, to)];
+      return first < end ? [{ ...band, first, length: end - first, count: first > band.first ? 0 : band.count }] : [];
+    });
+  }
+}
+
+/** That of a page which has the bands of one level in place of values. */
+export class StoredBands extends Bands {
+  /** @param {{level: number, runs: any[]}} finest */
+  constructor(finest) {
+    super();
+    this.levels = stored(finest, coarserBands);
+  }
+
+  finer(level, from, to) {
+    return stretched(this.levels[0], level, from, to);
+  }
+}
+
 /** Values of a counter, each of which holds until the next one begins. */
-export class Steps {
+export class Steps extends Bands {
   /**
    * @param {Float64Array} start
    * @param {Float64Array} number
@@ -203,6 +273,7 @@ export class Steps {
    * @param {Map<number, string>} digits what numbers cannot be exactly
    */
   constructor(start, number, end, digits) {
+    super();
     Object.assign(this, { start, number, end, digits });
     this.levels = levels(start.length, (place) => start[place], end, (level) => this.bandsOf(level, 0, start.length), coarserBands);
   }
@@ -246,18 +317,8 @@ export class Steps {
     return bands;
   }
 
-  /** The bands of a level in buckets. */
-  bands(level, from, to) {
-    const kept = this.levels.findLast((one) => one.level <= level);
-    let bands;
-    if (kept) {
-      const times = 2 ** (level - kept.level);
-      bands = coarserBands(touching(kept.runs, from * times, to * times), level - kept.level);
-    } else bands = this.bandsOf(level, ...this.within(from * 2 ** level, to * 2 ** level));
-    return bands.flatMap((band) => {
-      const [first, end] = [Math.max(band.first, from), Math.min(band.first + band.length, to)];
-      return first < end ? [{ ...band, first, length: end - first, count: first > band.first ? 0 : band.count }] : [];
-    });
+  finer(level, from, to) {
+    return this.bandsOf(level, ...this.within(from * 2 ** level, to * 2 ** level));
   }
 }
 
@@ -281,4 +342,57 @@ function coarserBands(fine, finer) {
     if (last > first) addBand(bands, { ...band, first: last, length: 1, count: 0 });
   }
   return bands;
+}
+
+/** The busy share of a run in 255ths; never none where there is something. */
+function share(run, level) {
+  const whole = run.length * 2 ** level;
+  const rounded = whole > 2 ** 44
+    ? Number((BigInt(run.busy) * 255n + BigInt(whole) / 2n) / BigInt(whole))
+    : Math.floor((run.busy * 255 + Math.floor(whole / 2)) / whole);
+  return Math.min(255, Math.max(1, rounded));
+}
+
+const bits = new DataView(new ArrayBuffer(4));
+const floatBits = (number) => {
+  bits.setFloat32(0, number, true);
+  return bits.getUint32(0, true);
+};
+
+/** Runs of one tile: what its columns have of each. */
+function sent(shown, nameOf, level, from, to) {
+  if (shown.runs) {
+    return shown.runs(level, from, to).map((run) => [run.event, nameOf(run.event), Math.min(run.count, 2 ** 32 - 1), run.first - from, run.length, share(run, level)]);
+  }
+  const found = [];
+  let end = 0;
+  for (const band of shown.bands(level, from, to)) {
+    const [one, two] = [floatBits(band.least), floatBits(band.greatest)];
+    const last = found.at(-1);
+    if (last && last[0] === one && last[1] === two && end === band.first) {
+      last[4] += band.length;
+      last[2] += band.count;
+    } else found.push([one, two, band.count, band.first - from, band.length, 255]);
+    end = band.first + band.length;
+  }
+  return found;
+}
+
+/**
+ * Tiles as a server answers them.
+ * @param {(row: number) => Runs | Bands | null} shownOf what a row shows
+ * @param {(event: number) => number} nameOf
+ * @returns {import("./tiles.mjs").Tile[]}
+ */
+export function tilesOfRows(shownOf, nameOf, { level, first, tiles, rows }) {
+  return rows.flatMap((row) => Array.from({ length: tiles }, (_, number) => {
+    const tile = first + number;
+    const shown = shownOf(row);
+    const runs = shown ? sent(shown, nameOf, level, tile * BUCKETS, (tile + 1) * BUCKETS) : [];
+    const column = (Kind, place) => Kind.from(runs, (run) => run[place]);
+    return {
+      level, tile, row, event: column(Uint32Array, 0), name: column(Uint32Array, 1), count: column(Uint32Array, 2),
+      first: column(Uint16Array, 3), length: column(Uint16Array, 4), busy: column(Uint8Array, 5),
+    };
+  }));
 }

@@ -1,5 +1,7 @@
 // Questions to the server that the page came from.
 
+import { decode } from "./tiles.mjs";
+
 /** What the server says went wrong, in words for people. */
 export class Failure extends Error {}
 
@@ -30,12 +32,9 @@ async function ask(path, parameters, signal, version = server.version) {
 
 const json = async (path, parameters, signal, version) => (await ask(path, parameters, signal, version)).json();
 
-function selection([from, to], rows, more) {
-  const times = { from: Math.max(0, Math.floor(from)), to: Math.max(0, Math.ceil(to)) };
-  return { ...times, ...(rows ? { rows: rows.join(",") } : {}), ...more };
-}
-
 const part = (time) => (time ? { from: Math.max(0, Math.floor(time[0])), to: Math.max(0, Math.ceil(time[1])) } : {});
+
+const selection = (time, rows, more) => ({ ...part(time), ...(rows ? { rows: rows.join(",") } : {}), ...more });
 
 export const server = {
   requests: 0,
@@ -56,7 +55,7 @@ export const server = {
     const answer = await ask("tiles", { level, first, tiles, rows: rows.join(",") }, signal, version);
     const buffer = await answer.arrayBuffer();
     server.bytes += buffer.byteLength;
-    return buffer;
+    return decode(buffer);
   },
   names: (from, version) => json("names", { from }, undefined, version),
   /** @param {{event?: number, op?: string, call?: string, brief?: boolean}} which */
@@ -72,7 +71,7 @@ export const server = {
   events: (time, rows, more, signal) => json("events", selection(time, rows, more), signal),
   /** The next event of a name there. */
   next: (time, rows, more, signal) => json("next", selection(time, rows, more), signal),
-  value: (row, at, [from, to]) => json("value", { row, at: Math.max(0, Math.floor(at)), from: Math.max(0, Math.floor(from)), to: Math.max(0, Math.ceil(to)) }),
+  value: (row, at, time) => json("value", { row, at: Math.max(0, Math.floor(at)), ...part(time) }),
   /** An answer to a question in SQL. */
   query: (q, source, signal) => json("query", { q, source }, signal),
   queries: () => json("queries", {}),

@@ -11,7 +11,7 @@ import { OwnNames, subtracksOf, merged, tileOf } from "./own.mjs";
 import { Line, bars, copyDown, hatch, mixed, pixel, steps, stripe } from "./paint.mjs";
 import { Recording } from "./recording.mjs";
 import { Stack } from "./stack.mjs";
-import { BUCKETS, Cache, decode, levelFor, runAt, tilesOf, values } from "./tiles.mjs";
+import { BUCKETS, Cache, levelFor, runAt, tilesOf, values } from "./tiles.mjs";
 
 const LABEL_FROM = 30;
 const LABEL_MOST = 400;
@@ -34,7 +34,7 @@ export class Timeline {
     this.trace = trace;
     this.server = server;
     this.failed = failed;
-    this.view = new View(trace.facts.span_ns);
+    this.view = new View(trace.facts.span_ns, trace.least_ns);
     /** Groups that the page makes itself, by their key; tracks of others that are worked out on request. */
     this.own = new Map();
     this.worked = new Map();
@@ -724,7 +724,7 @@ export class Timeline {
       this.aborts.key = asked.key;
       const { signal } = this.aborts;
       try {
-        const tiles = decode(await this.server.tiles(asked.level, asked.first, asked.tiles, asked.rows, signal));
+        const tiles = await this.server.tiles(asked.level, asked.first, asked.tiles, asked.rows, signal);
         tiles.forEach((tile) => this.cache.add(tile));
         if (this.aborts?.key === asked.key) this.aborts = null;
         await this.name(tiles);
@@ -767,7 +767,7 @@ export class Timeline {
       const [first, end] = tilesOf(of, from, to, span);
       const some = rows.slice(0, Math.floor(MOST_TILES / Math.max(end - first, 1)));
       if (!some.length || end <= first) continue;
-      for (const tile of decode(await this.server.tiles(of, first, end - first, some, undefined, trace.version))) {
+      for (const tile of await this.server.tiles(of, first, end - first, some, undefined, trace.version)) {
         cache.add(tile);
         if (!counters.has(tile.row)) for (const name of tile.name) parts.add(Math.floor(name / NAMES));
       }

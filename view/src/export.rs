@@ -1,7 +1,9 @@
 //! The timeline as one HTML file: the page with its modules, and the events in columns, for any browser without network.
 //!
 //! A column is a sequence of numbers, each in seven bits a byte with the lowest first, all of it compressed and in base64, in pieces that
-//! a browser takes. The same timeline gives the same bytes.
+//! a browser takes. The same timeline gives the same bytes. Of a trace with too many events a page has levels (`export/levels.rs`).
+
+mod levels;
 
 use std::io::{Read, Write};
 
@@ -22,14 +24,20 @@ use crate::recording::Span;
 use crate::server::assets::ASSETS;
 use crate::timeline::{Facts, Group, Shown, Timeline};
 
+pub use levels::Levels;
+
 /// Base64 in one element, bytes.
 const PIECE: usize = 8 << 20;
 
-/// What is in the page in place of the questions to a server.
-const SOURCE: (&str, &str) = ("server.mjs", "embedded.mjs");
+/// What asks a server, and what answers in its place: of a page with events, of one with levels.
+const ASKS: &str = "server.mjs";
+const ANSWERS: [&str; 2] = ["embedded.mjs", "levels.mjs"];
 
 /// How the page's modules are known to each other there.
 const PREFIX: &str = "rpd/";
+
+/// Bytes of an event in a page, about: a trace that has too many of them is not read.
+const EVENT_BYTES: u64 = 5;
 
 /// What a page takes at most, whatever is asked for: a browser takes no larger texts.
 pub const MOST_BYTES: u64 = 256 << 20;
@@ -115,6 +123,10 @@ impl Column {
         }
     }
 
+    fn add_bytes(&mut self, bytes: &[u8]) -> Result<()> {
+        Ok(self.packed.write_all(bytes)?)
+    }
+
     /// One that may be less than the one before.
     fn add_signed(&mut self, number: i64) -> Result<()> {
         self.add(((number << 1) ^ (number >> 63)).cast_unsigned())
@@ -183,24 +195,69 @@ struct OneTrace<'a> {
     shift_ns: u64,
 }
 
+/// What a page says of the trace of a timeline, with how many names.
+fn stored_trace(timeline: &Timeline, names: usize) -> Result<StoredTrace<'_>> {
+    let source = timeline.sources.first().context("there is no trace")?;
+    Ok(StoredTrace {
+        is_read: true,
+        is_whole: true,
+        is_live: false,
+        version: 1,
+        facts: &source.facts,
+        traces: [OneTrace { facts: &source.facts, shift_ns: 0 }],
+        groups: &timeline.groups,
+        recording: &timeline.recording,
+        names,
+    })
+}
+
+/// How many MB something has, and that it may not.
+fn megabytes(bytes: u64, most: u64) -> String {
+    format!("{} MB, more than the {} MB that --max-mb allows", bytes.div_ceil(1_000_000), most / 1_000_000)
+}
+
+/// What to do where a page would be too large, and how much of the trace fits.
+fn too_large(bytes: u64, most: u64) -> String {
+    format!(
+        "{}; --levels writes what is seen of it from afar, of any number of events, and a part of the trace has room: --in MARKER, or --start and --end, such as --in 0%..{}%",
+        megabytes(bytes, most),
+        (most * 90 / bytes).max(1)
+    )
+}
+
+/// Refuses a trace that has too many calls and operations for a page, before it is read.
+///
+/// # Errors
+/// When it has, or cannot be read.
+pub fn check_rows(trace: &Connection, most: u64) -> Result<()> {
+    let mut rows: u64 = 0;
+    for table in ["rocpd_api", "rocpd_op"] {
+        if has_table(trace, table)? {
+            let count = format!("SELECT count(*) FROM {table}");
+            rows += trace.query_row(&count, [], |row| row.get::<_, i64>(0))?.unsigned_abs();
+        }
+    }
+    check_events(rows, most)
+}
+
+/// Refuses so many events, if a page has no room for them.
+fn check_events(events: u64, most: u64) -> Result<()> {
+    let most = most.min(MOST_BYTES);
+    let bytes = events.saturating_mul(EVENT_BYTES);
+    if bytes > most {
+        bail!("the page would have about {}", too_large(bytes, most));
+    }
+    Ok(())
+}
+
 /// Writes the page of a timeline of one trace.
 ///
 /// # Errors
 /// When it would have more than `most` bytes, or nothing can be written.
 pub fn page(timeline: &Timeline, arguments: Option<&Arguments>, most: u64) -> Result<Vec<u8>> {
-    let source = timeline.sources.first().context("there is no trace")?;
+    check_events(timeline.columns.len() as u64, most)?;
     let stored = Stored {
-        trace: StoredTrace {
-            is_read: true,
-            is_whole: true,
-            is_live: false,
-            version: 1,
-            facts: &source.facts,
-            traces: [OneTrace { facts: &source.facts, shift_ns: 0 }],
-            groups: &timeline.groups,
-            recording: &timeline.recording,
-            names: timeline.names.len(),
-        },
+        trace: stored_trace(timeline, timeline.names.len())?,
         names: timeline.names.iter().map(|name| (&*name.text, name.kind as u8)).collect(),
         kinds: Kind::WORDS.to_vec(),
         subtracks: subtracks(timeline),
@@ -208,30 +265,30 @@ pub fn page(timeline: &Timeline, arguments: Option<&Arguments>, most: u64) -> Re
         links: timeline.links.len(),
         arguments: arguments.map(|arguments| arguments.of_event.len()),
     };
+    let page = file_of(&stored, stored_columns(timeline, arguments)?, ANSWERS[0])?;
+    let most = most.min(MOST_BYTES);
+    if page.len() as u64 > most {
+        bail!("the page would have {}", too_large(page.len() as u64, most));
+    }
+    Ok(page)
+}
+
+/// The page with data and columns, which the module `answers` reads.
+fn file_of(stored: &impl Serialize, columns: Vec<Column>, answers: &str) -> Result<Vec<u8>> {
     let mut data = Vec::new();
     // In JSON these three are in texts only, and there they may be written so: no text ends the element.
-    for byte in rpd_escape::json(serde_json::to_string(&stored)?).into_bytes() {
+    for byte in rpd_escape::json(serde_json::to_string(stored)?).into_bytes() {
         match byte {
             b'<' | b'>' | b'&' => write!(data, "\\u{byte:04x}")?,
             _ => data.push(byte),
         }
     }
-    let mut columns = Vec::new();
-    for column in stored_columns(timeline, arguments)? {
-        column.write(&mut columns)?;
+    let mut written = Vec::new();
+    for column in columns {
+        column.write(&mut written)?;
     }
-    let (head, tail) = shell(&data)?;
-    let page = [head, columns, tail].concat();
-    let most = most.min(MOST_BYTES);
-    if page.len() as u64 > most {
-        bail!(
-            "the page would have {} MB, more than the {} MB that --max-mb allows; a part of the trace has room: --in MARKER, or --start and --end, such as --in 0%..{}%",
-            page.len().div_ceil(1_000_000),
-            most / 1_000_000,
-            (most * 90 / page.len() as u64).max(1)
-        );
-    }
-    Ok(page)
+    let (head, tail) = shell(&data, answers)?;
+    Ok([head, written, tail].concat())
 }
 
 /// What is in a page, for people.
@@ -334,7 +391,7 @@ fn stored_columns(timeline: &Timeline, arguments: Option<&Arguments>) -> Result<
         for place in 0..counter.steps.len() {
             let begin = counter.steps.times(place).0;
             since.add(begin - before)?;
-            value.packed.write_all(&counter.steps.number(place).to_le_bytes())?;
+            value.add_bytes(&counter.steps.number(place).to_le_bytes())?;
             before = begin;
         }
     }
@@ -347,7 +404,7 @@ fn stored_columns(timeline: &Timeline, arguments: Option<&Arguments>) -> Result<
             of.add(u64::from(*number))?;
             before = *event;
         }
-        text.packed.write_all(&serde_json::to_vec(texts)?)?;
+        text.add_bytes(&serde_json::to_vec(texts)?)?;
         columns.extend([of, text]);
     }
     Ok(columns)
@@ -368,10 +425,10 @@ fn allowed(text: &str) -> String {
 }
 
 /// The page in front of its columns and behind them.
-fn shell(data: &[u8]) -> Result<(Vec<u8>, Vec<u8>)> {
+fn shell(data: &[u8], answers: &str) -> Result<(Vec<u8>, Vec<u8>)> {
     let mut modules = std::collections::BTreeMap::new();
-    for (name, ..) in ASSETS.iter().filter(|(name, ..)| name.ends_with(".mjs") && *name != SOURCE.1) {
-        let file = if *name == SOURCE.0 { SOURCE.1 } else { name };
+    for (name, ..) in ASSETS.iter().filter(|(name, ..)| name.ends_with(".mjs") && !ANSWERS.contains(name)) {
+        let file = if *name == ASKS { answers } else { name };
         // A module in an address has no place from which others could be found.
         let text = asset(file)?.replace("from \"./", &format!("from \"{PREFIX}"));
         modules.insert(

@@ -18,7 +18,7 @@
 //! | `reports.rs`, `trees.rs`, `console.rs`, `kernel_code.rs` | reports, the tree of calls, questions in SQL, code of kernels |
 //! | `details.rs`, `search.rs`, `statistics.rs`, `delta.rs` | answers about one event, about names, about a selection, about two traces |
 //! | `overview.rs` | the ranks of a dataset on the time axes of their jobs |
-//! | `export.rs` | the page and its events as one file |
+//! | `export.rs`, `export/levels.rs` | the page as one file: with its events, or with what is seen of them from afar |
 //! | `pool.rs` | connections that read the file |
 //! | `server/` | who may ask, the answers as HTTP, the files of the page, the browser |
 //!

@@ -149,7 +149,7 @@ fn send_bands(bands: Vec<Band>, base: u64, sent: &mut Vec<Sent>) {
 }
 
 /// The busy share of a run in 255ths; never none where there is something.
-fn share(run: &Run, level: u8) -> u8 {
+pub(crate) fn share(run: &Run, level: u8) -> u8 {
     let whole = u128::from(run.length) << level;
     let share = (u128::from(run.busy) * 255 + whole / 2) / whole;
     share.clamp(1, 255) as u8

@@ -158,12 +158,15 @@ fn of_export(dir: &Dir, events: u64) -> Lines {
         (measured.cpu, fs::metadata(dir.path(file)).unwrap().len() as f64)
     };
     let (page_cpu, page) = of("timeline", "trace.html", &["--max-mb", "268"]);
+    let (levels_cpu, levels) = of("timeline", "levels.html", &["--levels"]);
     let (json_cpu, json) = of("chrome", "trace.json", &[]);
     fs::remove_file(dir.path("trace.json")).unwrap();
     vec![
         ("rpd export timeline", page_cpu, "CPU s"),
         ("its page", page / 1e6, "MB"),
         ("an event in it", page / events as f64, "bytes"),
+        ("rpd export timeline --levels", levels_cpu, "CPU s"),
+        ("its page with levels", levels / 1e6, "MB"),
         ("rpd export chrome / timeline, time", json_cpu / page_cpu, "times"),
         ("rpd export chrome / timeline, bytes", json / page, "times"),
     ]
@@ -191,7 +194,8 @@ fn opening(browser: &Browser, url: &str) -> f64 {
 
 /// What the page does: opening, frames.
 fn of_browser(dir: &Dir, browser: &Browser) -> Lines {
-    let exported = opening(browser, &format!("file://{}", dir.path("trace.html").display()));
+    let [exported, of_levels] = ["trace.html", "levels.html"]
+        .map(|page| opening(browser, &format!("file://{}", dir.path(page).display())));
     let server = Server::start(dir, "trace.rpd");
     server.until("is_whole");
     let opened = opening(browser, &server.url);
@@ -219,6 +223,7 @@ fn of_browser(dir: &Dir, browser: &Browser) -> Lines {
     vec![
         ("the page opens (page's thread)", opened, "CPU s"),
         ("the exported page opens (page's thread)", exported, "CPU s"),
+        ("the exported page with levels opens (page's thread)", of_levels, "CPU s"),
         ("frame while panning", pan, "ms"),
         ("frame while panning / filling its pixels", pan / fill, "times"),
         ("frame while zooming / filling its pixels", zoom / fill, "times"),

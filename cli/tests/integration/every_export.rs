@@ -19,7 +19,7 @@ enum Written {
 }
 
 /// Format, what of it, and what it writes. CSV has what a spreadsheet shows, JSON Lines exact texts as JSON has them.
-const FORMATS: [(&[&str], Written); 20] = [
+const FORMATS: [(&[&str], Written); 21] = [
     (&["chrome"], Written::Json),
     (&["chrome", "--format", "array", "--absolute"], Written::Json),
     (&["perfetto"], Written::Binary),
@@ -32,6 +32,7 @@ const FORMATS: [(&[&str], Written); 20] = [
     (&["html"], Written::Text),
     (&["timeline"], Written::Text),
     (&["timeline", "--args"], Written::Text),
+    (&["timeline", "--levels"], Written::Text),
     (&["library-trace"], Written::Text),
     (&["library-perf"], Written::Text),
     (&["csv", "kernels"], Written::Text),

@@ -248,6 +248,7 @@ start = frame.index('srcdoc="') + 8
 assert html.unescape(frame[start:frame.index('"', start)]) == open("page.html").read()
 assert 'sandbox="allow-scripts"' in frame and "same-origin" not in frame
 assert callable(rpd.show)
+rpd.show(sys.argv[2], levels=True).save("levels.html")
 try:
     rpd.show("no.rpd")
 except rpd.Failed as failed:
@@ -258,6 +259,8 @@ except rpd.Failed as failed:
     assert!(ran.expect(0).stdout.contains("no.rpd"), "{}", ran.stdout);
     dir.run(&["export", "timeline", &trace, "-o", "same.html"]).expect(0);
     assert_eq!(fs::read(dir.path("page.html")).unwrap(), fs::read(dir.path("same.html")).unwrap());
+    dir.run(&["export", "timeline", &trace, "--levels", "-o", "same-levels.html"]).expect(0);
+    assert_eq!(fs::read(dir.path("levels.html")).unwrap(), fs::read(dir.path("same-levels.html")).unwrap());
     let Some(browser) = Browser::start(&dir) else { return };
     let page = fs::read_to_string(dir.path("page.html")).unwrap();
     let escaped = page.replace('&', "&amp;").replace('"', "&quot;");

@@ -921,7 +921,7 @@ fn an_exported_page_says_and_draws_what_the_server_does() {
         let page = format!("{trace}.html");
         dir.run(&["export", "timeline", trace, "--args", "-o", &page]).expect(0);
         let viewed = Viewed::start(&dir, &[trace]);
-        let bytes = "(buffer) => Array.from(new Uint8Array(buffer)).join()";
+        let bytes = "(tiles) => tiles.map((tile) => Object.values(tile).map(String).join()).join(';')";
         let rows = "rpdTest.groups().flatMap((group) => [group.busy, ...group.tracks.flatMap((track) => [track.busy, ...track.rows]), ...group.counters.map((one) => one.row)])";
         let mut questions: Vec<String> = (0..18)
             .flat_map(|step| {
@@ -993,6 +993,102 @@ fn an_exported_page_says_and_draws_what_the_server_does() {
     }
 }
 
+/// Tiles in the middle of a page at a level: of each the row, what its runs show, how many begin in them, where they are; and how busy they are.
+fn tiles_at(browser: &Browser, level: u64) -> (Value, Vec<i64>) {
+    let found = browser.get(&format!(
+        "(async () => {{
+            const parts = Math.ceil((await rpdTest.server.trace()).names / 4096);
+            const named = await Promise.all(Array.from({{ length: parts }}, (_, part) => rpdTest.server.names(4096 * part)));
+            const names = named.flat().map(([text, kind]) => [text.slice(0, 100), kind]);
+            const rows = rpdTest.groups().flatMap((group) =>
+                [...new Set([group.busy, ...group.tracks.flatMap((track) => [track.busy, ...track.rows]), ...group.counters.map((one) => one.row)])]);
+            const tiles = await rpdTest.server.tiles({level}, Math.floor(2e8 / (512 * 2 ** {level})), 2, rows);
+            const counters = new Set(rpdTest.counters().map((one) => one.row));
+            const shows = ({{ row, event, name }}) => (counters.has(row) ? [...event, ...name] : Array.from(name, (number) => names[number]));
+            return [tiles.map((tile) => [tile.row, tile.tile, shows(tile), [...tile.count], [...tile.first], [...tile.length]]), tiles.flatMap((tile) => [...tile.busy])];
+        }})()"
+    ));
+    let busy = found[1].as_array().unwrap().iter().map(|share| share.as_i64().unwrap()).collect();
+    (found[0].clone(), busy)
+}
+
+#[test]
+fn a_page_of_levels_draws_what_the_server_does_and_says_what_it_has_not() {
+    let dir = Dir::new();
+    let real = dir.unpacked("mytrace_raw.rpd");
+    let made = generated(&dir, "g.rpd", 7, 7000);
+    for trace in [&real, &made] {
+        let page = format!("{trace}.html");
+        let said = dir.run(&["export", "timeline", trace, "--levels", "-o", &page]);
+        assert!(said.expect(0).stderr.contains("no single events"), "{}", said.stderr);
+        let again = dir.run(&["export", "timeline", trace, "--levels"]);
+        assert!(again.expect(0).stdout == fs::read_to_string(dir.path(&page)).unwrap());
+    }
+    dir.run(&["export", "timeline", &real, "--levels", "--args"]).expect(2);
+    let Some(browser) = Browser::start(&dir) else { return };
+    for trace in [&real, &made] {
+        let url = format!("file://{}", dir.path(&format!("{trace}.html")).display());
+        opened(&browser, &url);
+        let least =
+            browser.get("rpdTest.server.trace().then((trace) => trace.least_ns / 16)").as_u64().unwrap();
+        let finest = u64::from(least.ilog2());
+        assert_eq!(least, 1 << finest);
+        let levels: Vec<u64> = (finest..finest + 24).step_by(2).collect();
+        let stored: Vec<_> = levels.iter().map(|level| tiles_at(&browser, *level)).collect();
+        let viewed = Viewed::start(&dir, &[trace]);
+        opened(&browser, &viewed.url);
+        for (level, (stored, busy)) in levels.iter().zip(stored) {
+            let (served, busy_there) = tiles_at(&browser, *level);
+            assert!(stored == served, "{trace} {level}: {stored} {served}");
+            assert!(
+                busy.iter().zip(busy_there).all(|(one, other)| (one - other).abs() <= 1),
+                "{trace} {level}"
+            );
+        }
+    }
+    let url = format!("file://{}", dir.path(&format!("{real}.html")).display());
+    browser.open("about:blank");
+    browser.requested();
+    opened(&browser, &url);
+    let text = |of: &str| {
+        let text = browser.get(&format!("document.querySelector('{of}').innerText"));
+        text.as_str().unwrap().to_string()
+    };
+    let says = text("#health");
+    assert!(
+        says.contains("levels and not single events") && says.contains(&format!("rpd view {real}")),
+        "{says}"
+    );
+    // As far as one zooms, there is something to be seen.
+    browser.press(&["w"; 90]);
+    browser.wait("rpdTest.isWhole()");
+    assert_eq!(
+        browser.get("rpdTest.server.trace().then((trace) => rpdTest.state().t[1] - rpdTest.state().t[0] >= trace.least_ns - 1)"),
+        true
+    );
+    browser.get("location.hash = 'q=a&tab=selection'");
+    browser.wait("document.getElementById('hits').innerText.includes('no search')");
+    browser.wait("document.getElementById('pane').innerText.includes('Not in a page that has levels')");
+    // An event that is clicked on: what is known of it.
+    browser.get("location.hash = ''");
+    let run = "rpdTest.lines().filter((line) => line.sort === 'row').map((line) => rpdTest.at(line.row, 2e8)).find(Boolean)";
+    let name = browser.get(&format!("rpdTest.name({run}.name)"));
+    browser.get(&format!("rpdTest.choose({run}.event)"));
+    browser.wait("document.getElementById('pane').innerText.includes('Each event: rpd view')");
+    let shown = text("#pane");
+    assert!(
+        shown.starts_with(&*name.as_str().unwrap().replace('\n', "\\n")) && shown.contains(" takes "),
+        "{name} {shown}"
+    );
+    assert_eq!(browser.console(), Vec::<String>::new());
+    assert!(
+        browser
+            .requested()
+            .iter()
+            .all(|asked| asked.starts_with(&url) || asked.starts_with("data:") || asked == "about:blank")
+    );
+}
+
 /// An answer but for the arguments, which a brief one of the server has not.
 fn without_arguments(mut answer: Value) -> Value {
     let of_one = |event: &mut Value| {
@@ -1045,10 +1141,15 @@ fn an_exported_page_is_the_same_each_time_and_no_larger_than_allowed() {
     large.expect(1);
     assert!(
         large.stderr.contains("more than the 1 MB that --max-mb allows")
+            && large.stderr.contains("--levels writes")
             && large.stderr.contains("--in 0%.."),
         "{}",
         large.stderr
     );
+    // 24,860 events of about 5 bytes: that there are so many is known before they are read.
+    let many = export("large.html", &["--max-mb", "0.1"]);
+    many.expect(1);
+    assert!(many.stderr.contains("the page would have about 1 MB"), "{}", many.stderr);
     assert!(!dir.path("large.html").exists());
     let Some(browser) = Browser::start(&dir) else { return };
     exported(&browser, &dir, "a.html");

@@ -13,7 +13,7 @@ import { OwnNames } from "../own.mjs";
 import { Line, bars, copyDown, pixel, steps, stripe } from "../paint.mjs";
 import { Recording } from "../recording.mjs";
 import { ratioText } from "../compare.mjs";
-import { Pyramid, Spans } from "../runs.mjs";
+import { Pyramid, Spans, Steps, StoredBands, StoredRuns, tilesOfRows } from "../runs.mjs";
 import { Stack } from "../stack.mjs";
 import { START, fromFragment, toFragment } from "../state.mjs";
 import { Numbers } from "../stored.mjs";
@@ -353,6 +353,36 @@ test("rows of a page without a server are what a count of each bucket gives", ()
       }
       const begun = start.filter((begin) => begin >= from * size && begin < (from + 64) * size).length;
       assert.equal(runs.reduce((sum, run) => sum + run.count, 0), begun);
+    }
+  }
+});
+
+test("a page that has one level shows the coarser ones as events would, and finer ones with its buckets", () => {
+  const next = numbers(11);
+  const [start, end, value] = [[], [], []];
+  let at = 5;
+  for (let event = 0; event < 3000; event += 1) {
+    start.push((at += next(3) ? next(30) : 500 + next(4000)));
+    end.push((at += next(8) ? next(20) : 3000));
+    value.push(next(50));
+  }
+  const duration = end.map((to, place) => to - start[place]);
+  const pyramid = new Pyramid(new Spans(Float64Array.from(start), Float64Array.from(end), Uint32Array.from(start.keys()), Float64Array.from(duration)));
+  const steps = new Steps(Float64Array.from(start), Float64Array.from(value), at + 50, new Map());
+  const tile = (shown, level, number) => tilesOfRows(() => shown, (event) => event % 7, { level, first: number, tiles: 1, rows: [3] })[0];
+  for (const [shown, Stored] of [[pyramid, StoredRuns], [steps, StoredBands]]) {
+    const { level: finest } = shown.levels[0];
+    const stored = new Stored(shown.levels[0]);
+    assert.ok(finest > 4);
+    for (let level = finest; level < 30; level += 2) {
+      const middle = Math.floor(at / 2 / (BUCKETS * 2 ** level));
+      assert.deepEqual(tile(stored, level, middle), tile(shown, level, middle));
+    }
+    const [coarse, fine] = [tile(stored, finest, 1), tile(stored, finest - 4, 16)];
+    for (let bucket = 0; bucket < BUCKETS; bucket += 1) {
+      const places = [runAt(coarse, (BUCKETS + Math.floor(bucket / 16)) * 2 ** finest), runAt(fine, (16 * BUCKETS + bucket) * 2 ** (finest - 4))];
+      assert.equal(places[0] < 0, places[1] < 0);
+      if (places[0] >= 0) assert.equal(coarse.event[places[0]], fine.event[places[1]]);
     }
   }
 });

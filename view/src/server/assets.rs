@@ -33,6 +33,7 @@ assets! {
     "keys.mjs": SCRIPT,
     "labels.mjs": SCRIPT,
     "layout.mjs": SCRIPT,
+    "levels.mjs": SCRIPT,
     "marks.mjs": SCRIPT,
     "names.mjs": SCRIPT,
     "own.mjs": SCRIPT,
@@ -76,7 +77,7 @@ mod tests {
     use super::*;
 
     /// What only an exported page has.
-    const EXPORTED: [&str; 3] = ["embedded.mjs", "runs.mjs", "stored.mjs"];
+    const EXPORTED: [&str; 4] = ["embedded.mjs", "levels.mjs", "runs.mjs", "stored.mjs"];
 
     #[test]
     fn the_page_is_no_larger_than_it_may_be() {

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::Args;
 use rpd_settings::quantity;
-use rpd_view::export::{self, Arguments, MOST_BYTES};
+use rpd_view::export::{self, Arguments, Levels, MOST_BYTES};
 use rpd_view::gathering::Progress;
 use rpd_view::reading::{Part, assemble, gather};
 
@@ -21,20 +21,25 @@ use crate::output::note::note;
 #[command(after_help = format!("\
 It has the names, times, ids and links of events, what sensors read, and the arguments of calls where --args asks for them, which may be
 private. All columns of a row stay in the trace. An event takes 6 to 12 bytes; above --max-mb nothing is written, and the
-message says what part would fit. The same trace gives the same bytes.
+message says what part would fit. A page with --levels has a few MB for any number of events: for each time of a row the name of what takes
+longest there and how busy it is, down to times that the page says, and neither single events nor search. The same trace gives the same bytes.
 
 {REGION_HELP}
 
 Example:
   rpd export timeline trace.rpd -o trace.html
   rpd export timeline trace.rpd --in 'step 7' --args -o step7.html
-  rpd export timeline trace.rpd --start 25% --end 30% -o part.html"))]
+  rpd export timeline trace.rpd --start 25% --end 30% -o part.html
+  rpd export timeline large.rpd --levels -o large.html"))]
 pub(super) struct Page {
     #[command(flatten)]
     timeline: TimelineArgs,
     /// Write the arguments of calls as well
     #[arg(long)]
     args: bool,
+    /// Write what is seen from afar in place of single events: a few MB for any trace
+    #[arg(long, conflicts_with = "args")]
+    levels: bool,
     /// The most that the page may have: 100MB, 20MiB; MB without a unit, and at most 268MB
     #[arg(long = "max-mb", value_name = "SIZE", default_value = "50MB", value_parser = most_bytes)]
     most_bytes: u64,
@@ -55,9 +60,12 @@ impl Page {
     /// # Errors
     /// When the trace cannot be read, the page would be too large, or the output cannot be written.
     pub(super) fn run(self) -> Result<ExitCode> {
-        let Page { timeline, args, most_bytes } = self;
+        let Page { timeline, args, levels, most_bytes } = self;
         let (name, contents) = timeline.write(|source, out| {
             let (trace, version) = source.trace;
+            if !levels && source.region.is_everything() {
+                export::check_rows(trace, most_bytes)?;
+            }
             let mut gathered = gather(source.file, source.trace, &Progress::default(), &mut |_| ())?;
             let selected = source.region.select(trace, version)?;
             if !selected.is_everything() {
@@ -68,6 +76,11 @@ impl Page {
                 );
             }
             let timeline = assemble(vec![Part { gathered, shift_ns: 0 }])?;
+            if levels {
+                let levels = Levels::of(&timeline);
+                out.write_all(&levels.page(most_bytes)?)?;
+                return Ok(levels.contents());
+            }
             let arguments = args.then(|| Arguments::read(trace, version, &timeline)).transpose()?;
             out.write_all(&export::page(&timeline, arguments.as_ref(), most_bytes)?)?;
             Ok(export::contents(&timeline, arguments.as_ref()))
