@@ -38,6 +38,9 @@ const RPD: &str = env!("CARGO_BIN_EXE_rpd");
 /// Set: ten million events as well.
 const LARGE: &str = "RPD_BENCH_LARGE";
 
+/// A page has room for the events of no larger traces.
+const MOST_EVENTS_OF_PAGE: u64 = 20_000_000;
+
 /// Views that are asked for, one after the other.
 const STEPS: u64 = 60;
 
@@ -64,9 +67,12 @@ fn main() {
         let dir = Dir::new();
         generator::generate(&dir.path("trace.rpd"), events);
         let mut all = of_server(&dir, events);
-        all.extend(of_export(&dir, events));
-        if let Some(browser) = Browser::start(&dir) {
-            all.extend(of_browser(&dir, &browser));
+        all.extend(of_levels(&dir));
+        if events <= MOST_EVENTS_OF_PAGE {
+            all.extend(of_export(&dir, events));
+            if let Some(browser) = Browser::start(&dir) {
+                all.extend(of_browser(&dir, &browser));
+            }
         }
         for (what, value, unit) in all {
             println!("{events:>9} {what:44} {value:>12.3} {unit}");
@@ -135,12 +141,15 @@ fn of_server(dir: &Dir, events: u64) -> Lines {
         server.view(&rows, (span - length) / 2, length);
     }
     let zoomed = server.cpu();
+    let [memory, most] = server.memory();
     vec![
         ("SQLite reads these rows", floor, "CPU s"),
         ("rough picture can be drawn (server)", rough, "CPU s"),
         ("first picture of all (server)", first, "CPU s"),
         ("the same, as often as SQLite reads the rows", first / floor, "times"),
         ("the trace is read whole", whole, "CPU s"),
+        ("memory of the server", memory, "MB"),
+        ("and at most, while it read", most, "MB"),
         ("answer for the first picture", picture as f64 / 1000.0, "kB"),
         ("a view while panning (server)", (panned - first) * 1000.0 / STEPS as f64, "CPU ms"),
         ("answer for a view while panning", bytes as f64 / 1000.0 / STEPS as f64, "kB"),
@@ -148,25 +157,29 @@ fn of_server(dir: &Dir, events: u64) -> Lines {
     ]
 }
 
+/// CPU seconds and bytes of an export to a file.
+fn exported(dir: &Dir, verb: &str, file: &str, more: &[&str]) -> (f64, f64) {
+    let mut command = Command::new(RPD);
+    command.args(["export", verb]).arg(dir.path("trace.rpd")).arg("-o").arg(dir.path(file)).args(more);
+    let measured = measured::of(&command);
+    (measured.cpu, fs::metadata(dir.path(file)).unwrap().len() as f64)
+}
+
+/// The page with levels.
+fn of_levels(dir: &Dir) -> Lines {
+    let (cpu, bytes) = exported(dir, "timeline", "levels.html", &["--levels"]);
+    vec![("rpd export timeline --levels", cpu, "CPU s"), ("its page with levels", bytes / 1e6, "MB")]
+}
+
 /// The page that carries its trace, beside JSON for Chrome's viewers.
 fn of_export(dir: &Dir, events: u64) -> Lines {
-    let trace = dir.path("trace.rpd");
-    let of = |verb: &str, file: &str, more: &[&str]| {
-        let mut command = Command::new(RPD);
-        command.args(["export", verb]).arg(&trace).arg("-o").arg(dir.path(file)).args(more);
-        let measured = measured::of(&command);
-        (measured.cpu, fs::metadata(dir.path(file)).unwrap().len() as f64)
-    };
-    let (page_cpu, page) = of("timeline", "trace.html", &["--max-mb", "268"]);
-    let (levels_cpu, levels) = of("timeline", "levels.html", &["--levels"]);
-    let (json_cpu, json) = of("chrome", "trace.json", &[]);
+    let (page_cpu, page) = exported(dir, "timeline", "trace.html", &["--max-mb", "268"]);
+    let (json_cpu, json) = exported(dir, "chrome", "trace.json", &[]);
     fs::remove_file(dir.path("trace.json")).unwrap();
     vec![
         ("rpd export timeline", page_cpu, "CPU s"),
         ("its page", page / 1e6, "MB"),
         ("an event in it", page / events as f64, "bytes"),
-        ("rpd export timeline --levels", levels_cpu, "CPU s"),
-        ("its page with levels", levels / 1e6, "MB"),
         ("rpd export chrome / timeline, time", json_cpu / page_cpu, "times"),
         ("rpd export chrome / timeline, bytes", json / page, "times"),
     ]

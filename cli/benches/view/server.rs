@@ -50,6 +50,15 @@ impl Server {
         cpu_seconds(self.process.id())
     }
 
+    /// Memory that it takes, and what it took at most, MB.
+    pub(crate) fn memory(&self) -> [f64; 2] {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.process.id())).unwrap();
+        ["VmRSS:", "VmHWM:"].map(|name| {
+            let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
+            line.split_whitespace().next().unwrap().parse::<f64>().unwrap() * 1024.0 / 1e6
+        })
+    }
+
     /// An answer's bytes.
     fn ask(&self, question: &str) -> Vec<u8> {
         let (host, token) = self.url.strip_prefix("http://").unwrap().split_once('/').unwrap();
