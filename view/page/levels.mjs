@@ -73,8 +73,8 @@ export const server = {
     const run = move ? undefined : store.runs[event];
     if (!run) throw new Failure(`Not in a page that has levels. ${store.each}`);
     const size = 2 ** store.level;
-    const others = run.count > 1 ? `, the longest of ${count(run.count)} that begin` : "";
-    throw new Failure(`${store.names[run.name][0]} takes ${duration(run.duration)}${others} in the ${duration(size)} at ${exact(run.first * size)}. ${store.each}`);
+    const others = run.count > 1 ? ` of ${count(run.count)} that begin` : "";
+    throw new Failure(`${store.names[run.name][0]} takes ${duration(run.duration)}. It is the longest${others} in the ${duration(size)} at ${exact(run.first * size)}. ${store.each}`);
   },
   async search() {
     throw new Failure("no search in a page that has levels");

@@ -225,7 +225,7 @@ fn too_large(bytes: u64, most: u64) -> String {
     )
 }
 
-/// Refuses a trace that has too many calls and operations for a page, before it is read.
+/// Refuses a trace that has too many calls and operations for a page, before it is read: a guess, which a larger `most` lifts.
 ///
 /// # Errors
 /// When it has, or cannot be read.
@@ -237,13 +237,8 @@ pub fn check_rows(trace: &Connection, most: u64) -> Result<()> {
             rows += trace.query_row(&count, [], |row| row.get::<_, i64>(0))?.unsigned_abs();
         }
     }
-    check_events(rows, most)
-}
-
-/// Refuses so many events, if a page has no room for them.
-fn check_events(events: u64, most: u64) -> Result<()> {
     let most = most.min(MOST_BYTES);
-    let bytes = events.saturating_mul(EVENT_BYTES);
+    let bytes = rows.saturating_mul(EVENT_BYTES);
     if bytes > most {
         bail!("the page would have about {}", too_large(bytes, most));
     }
@@ -255,7 +250,6 @@ fn check_events(events: u64, most: u64) -> Result<()> {
 /// # Errors
 /// When it would have more than `most` bytes, or nothing can be written.
 pub fn page(timeline: &Timeline, arguments: Option<&Arguments>, most: u64) -> Result<Vec<u8>> {
-    check_events(timeline.columns.len() as u64, most)?;
     let stored = Stored {
         trace: stored_trace(timeline, timeline.names.len())?,
         names: timeline.names.iter().map(|name| (&*name.text, name.kind as u8)).collect(),

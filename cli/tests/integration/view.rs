@@ -1146,6 +1146,9 @@ fn an_exported_page_is_the_same_each_time_and_no_larger_than_allowed() {
         "{}",
         large.stderr
     );
+    // Of levels one is chosen that fits.
+    export("levels.html", &["--levels", "--max-mb", "0.6"]).expect(0);
+    assert!(fs::metadata(dir.path("levels.html")).unwrap().len() <= 600_000);
     // 24,860 events of about 5 bytes: that there are so many is known before they are read.
     let many = export("large.html", &["--max-mb", "0.1"]);
     many.expect(1);

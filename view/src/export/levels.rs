@@ -15,8 +15,8 @@ use crate::pyramid::{Run, TOP_LEVEL};
 use crate::tiles::share;
 use crate::timeline::Timeline;
 
-/// Runs of all rows together: a page of a few MB, which a browser opens at once. There are also fewer of them than half of the events,
-/// but where these are few themselves.
+/// Runs of all rows together: a page of a few MB, which a browser opens at once. There are also fewer of them than half of the events and
+/// values, but where these are few themselves.
 const MOST_RUNS: usize = 800_000;
 const FEW_RUNS: usize = 65_536;
 
@@ -68,18 +68,12 @@ pub struct Levels<'a> {
 impl Levels<'_> {
     /// That of a timeline of one trace.
     pub fn of(timeline: &Timeline) -> Levels<'_> {
-        let held = |level: u8| -> Vec<Held> {
-            let buckets = 0..(timeline.span_ns >> level) + 1;
-            let row = |row| match timeline.counter(row) {
-                Some(counter) => Held::Bands(counter.bands(level, buckets.clone())),
-                None => Held::Runs(timeline.runs(row, level, buckets.clone())),
-            };
-            (0..timeline.rows.len() as u32).map(row).collect()
-        };
-        let most = (timeline.columns.len() / 2).clamp(FEW_RUNS, MOST_RUNS);
-        let mut found = Levels { timeline, level: TOP_LEVEL, rows: held(TOP_LEVEL) };
+        let rows = 0..timeline.rows.len() as u32;
+        let values = rows.filter_map(|row| timeline.counter(row)).map(|counter| counter.steps.len());
+        let most = ((timeline.columns.len() + values.sum::<usize>()) / 2).clamp(FEW_RUNS, MOST_RUNS);
+        let mut found = Levels { timeline, level: TOP_LEVEL, rows: held(timeline, TOP_LEVEL) };
         while found.level > 0 {
-            let finer = held(found.level - 2);
+            let finer = held(timeline, found.level - 2);
             if finer.iter().map(Held::len).sum::<usize>() > most {
                 break;
             }
@@ -93,11 +87,24 @@ impl Levels<'_> {
         1 << self.level
     }
 
-    /// The page.
+    /// The page, of a coarser level where names of many kinds make it larger than `most` bytes.
     ///
     /// # Errors
-    /// When it would have more than `most` bytes, or nothing can be written.
-    pub fn page(&self, most: u64) -> Result<Vec<u8>> {
+    /// When no level has room, or nothing can be written.
+    pub fn page(&mut self, most: u64) -> Result<Vec<u8>> {
+        let mut page = self.written()?;
+        while page.len() as u64 > most {
+            if self.level == TOP_LEVEL {
+                bail!("the page would have {}", megabytes(page.len() as u64, most));
+            }
+            self.level += 2;
+            self.rows = held(self.timeline, self.level);
+            page = self.written()?;
+        }
+        Ok(page)
+    }
+
+    fn written(&self) -> Result<Vec<u8>> {
         let mut names = Names { timeline: self.timeline, numbers: FxHashMap::default(), used: Vec::new() };
         let columns = self.columns(&mut names)?;
         let stored = Stored {
@@ -106,11 +113,7 @@ impl Levels<'_> {
             level: self.level,
             rows: self.rows.iter().map(Held::stored).collect(),
         };
-        let page = file_of(&stored, columns, ANSWERS[1])?;
-        if page.len() as u64 > most {
-            bail!("the page would have {}", megabytes(page.len() as u64, most));
-        }
-        Ok(page)
+        file_of(&stored, columns, ANSWERS[1])
     }
 
     /// What is in the page, for people.
@@ -159,6 +162,16 @@ impl Levels<'_> {
         }
         Ok(vec![gap, length, count, busy, name, duration, value])
     }
+}
+
+/// What the rows of a timeline show at a level.
+fn held(timeline: &Timeline, level: u8) -> Vec<Held> {
+    let buckets = 0..(timeline.span_ns >> level) + 1;
+    let row = |row| match timeline.counter(row) {
+        Some(counter) => Held::Bands(counter.bands(level, buckets.clone())),
+        None => Held::Runs(timeline.runs(row, level, buckets.clone())),
+    };
+    (0..timeline.rows.len() as u32).map(row).collect()
 }
 
 /// The names that the page has: those that are seen.

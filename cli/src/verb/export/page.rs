@@ -77,7 +77,7 @@ impl Page {
             }
             let timeline = assemble(vec![Part { gathered, shift_ns: 0 }])?;
             if levels {
-                let levels = Levels::of(&timeline);
+                let mut levels = Levels::of(&timeline);
                 out.write_all(&levels.page(most_bytes)?)?;
                 return Ok(levels.contents());
             }
