@@ -625,17 +625,17 @@ pub(crate) fn with_launch_attributes(dir: &Dir) -> String {
 }
 
 #[test]
-fn nodes_of_graphs_and_clusters_of_cuda_are_told() {
+fn nodes_of_graphs_and_clusters_of_cuda_are_there() {
     let dir = Dir::new();
     let (events, _) = exported(&dir, &with_launch_attributes(&dir), &[]);
-    let told: Vec<[&Value; 3]> = events
+    let found: Vec<[&Value; 3]> = events
         .iter()
         .filter(|event| event.is_op())
         .map(|event| ["graph", "graph_node", "cluster"].map(|key| &event.args[key]))
         .collect();
     let (graph, node, cluster) =
         (Value::from(5), Value::from(21_474_836_481_i64), serde_json::json!([2, 4, 1]));
-    assert_eq!(told, [[&graph, &node, &Value::Null], [&Value::Null, &Value::Null, &cluster]]);
+    assert_eq!(found, [[&graph, &node, &Value::Null], [&Value::Null, &Value::Null, &cluster]]);
 }
 
 #[test]

@@ -414,7 +414,7 @@ fn everything_of_real_traces_is_there() {
 }
 
 #[test]
-fn nodes_of_graphs_and_clusters_of_cuda_are_told_as_by_chrome() {
+fn nodes_of_graphs_and_clusters_of_cuda_are_as_in_chrome() {
     let dir = Dir::new();
     let loaded = check(&dir, &with_launch_attributes(&dir));
     assert_eq!(loaded.slices.iter().filter(|slice| slice.args.contains_key("graph_node")).count(), 1);
