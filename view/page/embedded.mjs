@@ -1,7 +1,7 @@
 // The answers of a page that carries its trace: the same as a server's, from columns in memory.
 
-import { Numbers, column } from "./stored.mjs";
-import { Pyramid, Spans, Steps, TOP_LEVEL, busySpans, partition, tilesOfRows } from "./runs.mjs";
+import { Failure, Numbers, carried, column } from "./stored.mjs";
+import { Pyramid, Spans, Steps, busySpans, partition, tilesOfRows } from "./runs.mjs";
 
 const MOST_HITS = 2000;
 const MOST_NAMES = 500;
@@ -10,8 +10,7 @@ const PARTS = 1024;
 const MOST_EVENTS = 10_000;
 const OF_SERVER = "not in a page that was exported: rpd view has it";
 
-/** What went wrong, in words for people. */
-export class Failure extends Error {}
+export { Failure };
 
 /** What the columns hold. @type {any} */
 let store = null;
@@ -273,19 +272,12 @@ function durations(sorted) {
 const times = ([from, to]) => [Math.max(0, Math.floor(from)), Math.max(0, Math.ceil(to))];
 
 export const server = {
-  requests: 0,
-  /** Whether it answers what the file has to be read for. */
-  readsFile: false,
-  bytes: 0,
-  /** Number of what the page shows. @type {number | null} */
-  version: null,
-  stale() {},
+  ...carried,
   async trace() {
     if (!store) await read();
     return store.trace;
   },
   async tiles(level, first, tiles, rows) {
-    if (level % 2 || level > TOP_LEVEL) throw new Failure("no such level");
     return tilesOfRows(shownOf, (event) => store.name[event], { level, first, tiles, rows });
   },
   names: async (from) => store.names.slice(from, from + 4096),
@@ -395,7 +387,6 @@ export const server = {
     const held = place < 0 ? null : { value: steps.text(place), since_ns: steps.times(place)[0], until_ns: steps.times(place)[1] };
     return { held, values: end - first, least: end > first ? steps.text(least) : null, greatest: end > first ? steps.text(greatest) : null };
   },
-  alive: async () => undefined,
 };
 
 /** What only a server answers fails with words that say so. */

@@ -1,14 +1,13 @@
 // The answers of a page that carries levels in place of events: what rows show from afar, down to its finest level.
 
 import { count, duration, exact } from "./format.mjs";
-import { StoredBands, StoredRuns, TOP_LEVEL, tilesOfRows } from "./runs.mjs";
-import { Numbers, column } from "./stored.mjs";
+import { StoredBands, StoredRuns, tilesOfRows } from "./runs.mjs";
+import { Failure, Numbers, carried, column } from "./stored.mjs";
 
 /** Buckets of the finest level that a view has at least. */
 const LEAST_BUCKETS = 16;
 
-/** What went wrong, in words for people. */
-export class Failure extends Error {}
+export { Failure };
 
 /** What the columns hold. @type {any} */
 let store = null;
@@ -46,25 +45,19 @@ const read = async () => {
     return new (bands === undefined ? StoredRuns : StoredBands)({ level, runs: all });
   });
   const { file } = data.trace.facts;
-  const each = `Each event: rpd view ${file}, or rpd export timeline ${file} of a part, such as --in 25%..30%.`;
+  const word = /^[\w./-]+$/.test(file) ? file : `'${file.replaceAll("'", "'\\''")}'`;
+  const each = `Each event: rpd view ${word}; of a part: rpd export timeline ${word} --in 25%..30%.`;
   const note = `This page has levels and not single events: in each ${duration(2 ** level)} of a row the name of what takes longest there, and how busy it is. ${each}`;
   store = { ...data, trace: { ...data.trace, notes: [note], least_ns: LEAST_BUCKETS * 2 ** level }, shown, runs, each };
 };
 
 export const server = {
-  requests: 0,
-  /** Whether it answers what the file has to be read for. */
-  readsFile: false,
-  bytes: 0,
-  /** Number of what the page shows. @type {number | null} */
-  version: null,
-  stale() {},
+  ...carried,
   async trace() {
     if (!store) await read();
     return store.trace;
   },
   async tiles(level, first, tiles, rows) {
-    if (level % 2 || level > TOP_LEVEL) throw new Failure("no such level");
     return tilesOfRows((row) => store.shown[row], (event) => store.runs[event].name, { level, first, tiles, rows });
   },
   names: async (from) => store.names.slice(from, from + 4096),
@@ -79,7 +72,6 @@ export const server = {
   async search() {
     throw new Failure("no search in a page that has levels");
   },
-  alive: async () => undefined,
 };
 
 /** What only events answer fails with words that say so. */

@@ -1,8 +1,9 @@
 // What rows of a page without a server show from afar: as view/src/pyramid.rs, counters.rs and tiles.rs have it, run by run.
 
+import { Failure } from "./stored.mjs";
 import { BUCKETS } from "./tiles.mjs";
 
-export const TOP_LEVEL = 54;
+const TOP_LEVEL = 54;
 const FEW_EVENTS = 1024;
 const FEW_BUCKETS = 64;
 
@@ -385,6 +386,7 @@ function sent(shown, nameOf, level, from, to) {
  * @returns {import("./tiles.mjs").Tile[]}
  */
 export function tilesOfRows(shownOf, nameOf, { level, first, tiles, rows }) {
+  if (level % 2 || level > TOP_LEVEL) throw new Failure("no such level");
   return rows.flatMap((row) => Array.from({ length: tiles }, (_, number) => {
     const tile = first + number;
     const shown = shownOf(row);

@@ -1,4 +1,20 @@
-// Columns that a page carries: base64 of compressed bytes, numbers of seven bits a byte with the lowest first.
+// What all pages that carry their trace have: columns in base64 of compressed bytes, with numbers of seven bits a byte, the lowest first; and what
+// they answer in place of a server.
+
+/** What went wrong, in words for people. */
+export class Failure extends Error {}
+
+/** The answers that are the same in all of them. */
+export const carried = {
+  requests: 0,
+  /** Whether it answers what the file has to be read for. */
+  readsFile: false,
+  bytes: 0,
+  /** Number of what the page shows. @type {number | null} */
+  version: null,
+  stale() {},
+  alive: async () => undefined,
+};
 
 /** Bytes of base64. */
 function bytesOf(text) {

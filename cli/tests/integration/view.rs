@@ -1149,10 +1149,21 @@ fn an_exported_page_is_the_same_each_time_and_no_larger_than_allowed() {
     // Of levels one is chosen that fits.
     export("levels.html", &["--levels", "--max-mb", "0.6"]).expect(0);
     assert!(fs::metadata(dir.path("levels.html")).unwrap().len() <= 600_000);
+    let small = export("levels.html", &["--levels", "--max-mb", "0.1", "--force"]);
+    small.expect(1);
+    assert!(
+        small.stderr.contains("more than the 0.1 MB that --max-mb allows; raise --max-mb"),
+        "{}",
+        small.stderr
+    );
     // 24,860 events of about 5 bytes: that there are so many is known before they are read.
     let many = export("large.html", &["--max-mb", "0.1"]);
     many.expect(1);
-    assert!(many.stderr.contains("the page would have about 1 MB"), "{}", many.stderr);
+    assert!(
+        many.stderr.contains("the page would have about 0.13 MB, more than the 0.1 MB"),
+        "{}",
+        many.stderr
+    );
     assert!(!dir.path("large.html").exists());
     let Some(browser) = Browser::start(&dir) else { return };
     exported(&browser, &dir, "a.html");
