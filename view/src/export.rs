@@ -213,7 +213,8 @@ fn stored_trace(timeline: &Timeline, names: usize) -> Result<StoredTrace<'_>> {
 
 /// How many MB something has, and that it may not.
 fn megabytes(bytes: u64, most: u64) -> String {
-    format!("{} MB, more than the {} MB that --max-mb allows", bytes.div_ceil(1_000_000), most / 1_000_000)
+    let shown = |bytes: u64| (bytes as f64 / 1e4).ceil() / 1e2;
+    format!("{} MB, more than the {} MB that --max-mb allows", shown(bytes), shown(most))
 }
 
 /// What to do where a page would be too large, and how much of the trace fits.

@@ -1,4 +1,4 @@
-//! What rows show from afar in place of events: the runs of one level, of which the page makes those of coarser levels.
+//! A page without single events: of each row it has the runs of one level, and makes those of coarser levels itself.
 //!
 //! Columns, row by row: `gap` from the end of the run before, `length`, `count` of events that begin in it. Of rows of events also the share
 //! that is `busy` in 255ths, a byte each; `name`, which is 0 for the event of the run before and otherwise one more than the number of its
@@ -15,9 +15,10 @@ use crate::pyramid::{Run, TOP_LEVEL};
 use crate::tiles::share;
 use crate::timeline::Timeline;
 
-/// Runs of all rows together: a page of a few MB, which a browser opens at once. There are also fewer of them than half of the events and
-/// values, but where these are few themselves.
+/// All rows together have at most so many runs: a browser opens such a page at once.
 const MOST_RUNS: usize = 800_000;
+
+/// They have at most half as many runs as there are events and values, for the page to be smaller than one with events; or this many.
 const FEW_RUNS: usize = 65_536;
 
 /// What a row shows.
@@ -95,7 +96,7 @@ impl Levels<'_> {
         let mut page = self.written()?;
         while page.len() as u64 > most {
             if self.level == TOP_LEVEL {
-                bail!("the page would have {}", megabytes(page.len() as u64, most));
+                bail!("the smallest page would have {}; raise --max-mb", megabytes(page.len() as u64, most));
             }
             self.level += 2;
             self.rows = held(self.timeline, self.level);

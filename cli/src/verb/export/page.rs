@@ -21,8 +21,8 @@ use crate::output::note::note;
 #[command(after_help = format!("\
 It has the names, times, ids and links of events, what sensors read, and the arguments of calls where --args asks for them, which may be
 private. All columns of a row stay in the trace. An event takes 6 to 12 bytes; above --max-mb nothing is written, and the
-message says what part would fit. A page with --levels has a few MB for any number of events: for each time of a row the name of what takes
-longest there and how busy it is, down to times that the page says, and neither single events nor search. The same trace gives the same bytes.
+message says what part would fit. A page with --levels is for traces with too many events. It divides each row into short times, and has
+the name of the longest event in each and how busy the row is, but neither single events nor search. The same trace gives the same bytes.
 
 {REGION_HELP}
 
@@ -37,7 +37,7 @@ pub(super) struct Page {
     /// Write the arguments of calls as well
     #[arg(long)]
     args: bool,
-    /// Write what is seen from afar in place of single events: a few MB for any trace
+    /// Write how busy rows are and what takes longest, and no single events: for large traces
     #[arg(long, conflicts_with = "args")]
     levels: bool,
     /// The most that the page may have: 100MB, 20MiB; MB without a unit, and at most 268MB
