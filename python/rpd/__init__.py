@@ -64,8 +64,9 @@ def show(
 ) -> Timeline:
     """Shows the timeline of a trace in a notebook, as rpd view does in a browser; the notebook keeps it.
 
-    `within` names a part: the text of a marker, or a time such as "25%..30%". `args` has the arguments of calls in it. `levels` has what is
-    seen from afar in place of single events, for traces of any size. A notebook grows by up to `max_mb` MB. Raises Failed if the file is no trace, or the page would be larger.
+    `within` names a part: the text of a marker, or a time such as "25%..30%". `args` has the arguments of calls in it. `levels` is for traces
+    with too many events: it shows how busy rows are and what takes longest, and no single events. A notebook grows by up to `max_mb` MB.
+    Raises Failed if the file is no trace, or the page would be larger.
     """
     from rpd import timeline
 

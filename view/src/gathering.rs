@@ -36,8 +36,8 @@ const LONG_GAP: i64 = 1 << 20;
 /// How many of the shorter gaps of a table are looked into at once; the next look goes on behind them.
 const GAPS: usize = 2048;
 
-/// What a round of looks has come to in a table whose gaps it has all looked into.
-const ALL: i64 = i64::MAX;
+/// `looked_to` of a table whose short gaps this round has all looked into.
+const DONE: i64 = i64::MAX;
 
 /// Parts of a table that are read first, so that there is a rough picture.
 const PARTS: i64 = 64;
@@ -216,7 +216,7 @@ pub struct Gatherer<'a> {
     gathered: Gathered,
     /// Ids of each table that no row was found for yet.
     unseen: [Vec<Span>; 4],
-    /// From which id on the short gaps of each table are still to be looked into, in a round of looks at all of them.
+    /// A round of looks is into all short gaps of each table, once. From this id on they are still to be looked into.
     looked_to: [i64; 4],
     rows: u64,
     last_sensor: Option<SensorKey>,
@@ -252,7 +252,7 @@ impl<'a> Gatherer<'a> {
             queues: Numbers::new(),
             gathered,
             unseen: [const { Vec::new() }; 4].map(|_: Vec<Span>| vec![EVERY]),
-            looked_to: [ALL; 4],
+            looked_to: [DONE; 4],
             rows: 0,
             last_sensor: None,
             progress,
@@ -420,7 +420,7 @@ impl<'a> Gatherer<'a> {
         }
         for table in Table::ALL {
             if !has_table(self.trace, table.name())? {
-                self.looked_to[table as usize] = ALL;
+                self.looked_to[table as usize] = DONE;
                 continue;
             }
             if !self.is_found_by_id(table)? {
@@ -460,7 +460,7 @@ impl<'a> Gatherer<'a> {
             if let Some(error) = failed {
                 return Err(error);
             }
-            self.looked_to[table as usize] = later.unwrap_or(ALL);
+            self.looked_to[table as usize] = later.unwrap_or(DONE);
         }
         Ok(self.rows - before)
     }
@@ -468,7 +468,7 @@ impl<'a> Gatherer<'a> {
     /// Whether a round of looks is done: the next one begins a new round. In the midst of one, [`Gatherer::grow`] may find rows without a change
     /// of the file.
     pub fn has_looked_everywhere(&self) -> bool {
-        self.looked_to == [ALL; 4]
+        self.looked_to == [DONE; 4]
     }
 
     /// Reads rows with an id in a span, at most so many, and adds the gaps between their ids. Gives how many rows there were, and

@@ -26,7 +26,7 @@ pub(crate) struct Reads {
     rows: PackedRows<5>,
     /// Whether a row came behind one with a greater id.
     is_mixed: bool,
-    /// Rows that wait until their turn comes, the last first.
+    /// Rows that were set aside, in descending order of their ids.
     held: Vec<Read>,
 }
 
@@ -35,7 +35,7 @@ impl Reads {
         self.rows.len()
     }
 
-    /// Adds a row; those that are held and do not come behind it are put in front of it.
+    /// Adds a row, and in front of it those that were set aside and belong there.
     pub(crate) fn push(&mut self, read: Read) {
         while let Some(held) = self.held.pop_if(|held| held.id <= read.id) {
             self.add(held);
@@ -49,7 +49,8 @@ impl Reads {
         self.rows.push([id.cast_unsigned(), start.cast_unsigned(), duration, track.into(), name.into()]);
     }
 
-    /// Holds the rows that there are: they are few, and rows that come in the order of their ids lie between them.
+    /// Sets aside the rows that there are, which are the few of a rough picture. The rest comes in the order of the ids, and they are put
+    /// between its rows then.
     pub(crate) fn hold(&mut self) {
         self.sort();
         self.held = (0..self.len()).rev().map(|place| self.get(place)).collect();

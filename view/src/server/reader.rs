@@ -84,7 +84,8 @@ fn followed(file: &Path, trace: (&Connection, Version), served: &Arc<Served>) ->
         gatherer.expect().map(|_| gatherer)
     })
     .with_context(reads)?;
-    // The change of the file that all rows are known of, that which the round of looks began at, and that of the last look.
+    // Numbers of changes of the file. All rows up to `seen` are known, the round of looks began at `begun_at`, and the timeline was last
+    // made at `looked_at`.
     let (mut seen, mut begun_at, mut looked_at) = (None, None, None);
     while !served.has_ended() {
         served.pool(0)?.look()?;
