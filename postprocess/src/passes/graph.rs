@@ -204,12 +204,12 @@ fn remark(
          and are left out",
     );
     report.remark("unfinished-captures", history.unfinished, "have no begin or no end in the file");
-    report.remark("failed-captures", history.failed, "gave no graph");
+    report.remark("failed-captures", history.failed, "gave no graph that the trace knows of");
     report.remark("unused-graphs", history.unused, "were never instantiated");
     report.remark(
         "composed-graphs",
         composition.graphs.len() as u64,
-        "were made before the recording began, and are composed of what one launch of each ran",
+        "were made before the recording began, or by calls without arguments, and are composed of what one launch of each ran",
     );
     report.remark(
         "different-launches",

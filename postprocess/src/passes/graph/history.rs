@@ -53,7 +53,7 @@ pub(crate) struct GraphHistory {
     execs: HashMap<(GraphProcess, HandleNumber), Vec<(i64, bool)>>,
     /// Captures whose begin or end is not in the file.
     pub(crate) unfinished: u64,
-    /// Captures that gave no graph.
+    /// Captures that gave no graph, or whose end does not say which.
     pub(crate) failed: u64,
     /// Graphs that were never instantiated.
     pub(crate) unused: u64,
