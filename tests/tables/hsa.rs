@@ -14,7 +14,7 @@ const VERSIONS: [(&str, u32); 8] = [
     ("6.1", 20),
     ("6.2", 20),
     ("2025-08", 20),
-    ("2026-08", 21),
+    ("2026-08", 23),
 ];
 /// Dispatches that hsa.c submits in any version.
 const DISPATCHES: u32 = 492;
@@ -45,7 +45,23 @@ fn assert_recorded(dir: &Dir, version: &str, origins: &str, dispatches: u32, cop
     // The n-th packet of a batch has a grid of n workgroups: none is mixed up with another.
     let odd = "select count(*) from dispatch where gridX != 1 and (gridX - 1) % 3 = 2";
     assert_eq!(trace.number(odd), 0, "{version} {origins}: a barrier became a dispatch");
-    assert_eq!(trace.lost().len(), 0, "{:?}", trace.lost());
+    // A batch of five copies has one signal.
+    let lost: Vec<_> = trace.lost().into_iter().map(|(fact, count)| format!("{fact} {count}")).collect();
+    match version {
+        "2026-08" => assert!(lost.len() == 1 && lost[0].ends_with("::shared_signal 5"), "{lost:?}"),
+        _ => assert!(lost.is_empty(), "{lost:?}"),
+    }
+}
+
+/// The newest runtime has calls whose operations cannot be recorded.
+#[track_caller]
+fn assert_said(ran: &Ran, version: &str) {
+    if version != "2026-08" {
+        ran.expect_silent();
+        return;
+    }
+    let said = ran.stderr.contains("counted queues of the HSA runtime: their kernels are not recorded");
+    assert!(said && ran.stderr.lines().count() == 1, "{ran}");
 }
 
 #[test]
@@ -64,7 +80,8 @@ fn every_version_by_every_table() {
         ] {
             let ran = offer(&dir, version, origins, None);
             let expected = format!("{answers}dispatches {DISPATCHES}\n{described}hooks {hooks}\n");
-            assert_eq!(ran.expect(0).expect_silent().stdout, expected, "{version} {origins}{ran}");
+            assert_eq!(ran.expect(0).stdout, expected, "{version} {origins}{ran}");
+            assert_said(&ran, version);
             assert_recorded(&dir, version, origins, dispatches + more, copies);
         }
     }
@@ -74,7 +91,7 @@ fn every_version_by_every_table() {
 fn every_function_whose_calls_are_recorded_is_called_as_it_was() {
     let dir = Dir::new();
     let program = compile(&dir, "hsa.c", "hsa", &["-ldl"]);
-    // All functions that the tables have in ROCm 6.3; of later ones hsa_amd_queue_create alone, for its queues' sake.
+    // All functions that the tables have.
     for (version, functions) in [
         ("5.2", 173),
         ("5.5", 176),
@@ -82,18 +99,19 @@ fn every_function_whose_calls_are_recorded_is_called_as_it_was() {
         ("6.0", 192),
         ("6.1", 193),
         ("6.2", 195),
-        ("2025-08", 196),
-        ("2026-08", 197),
+        ("2025-08", 199),
+        ("2026-08", 216),
     ] {
         for (origin, more) in [("tool", 1), ("register", 2)] {
             let run = Run::new(&dir, &program).arg(list(version)).arg(origin).recorded(Loading::Preload);
             let trace = format!("{version}-{origin}.rpd");
             let ran = run.env("RPDT_FILENAME", &trace).env("RPDT_HSA_APIS", "all").run();
-            ran.expect(0).expect_silent();
+            ran.expect(0);
+            assert_said(&ran, version);
             assert!(ran.stdout.ends_with(&format!("hooks {functions}\n")), "{version} {origin}{ran}");
-            // Two of them are called twice; hsa_amd_queue_create is no row.
+            // Two of them are called twice.
             let rows = dir.trace(&trace).number("select count(*) from libraryCall where domain = 'hsa'");
-            assert_eq!(rows, functions + more - i64::from(functions == 197), "{version} {origin}");
+            assert_eq!(rows, functions + more, "{version} {origin}");
         }
     }
 }

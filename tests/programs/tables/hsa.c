@@ -118,6 +118,9 @@ static void complete(uint64_t handle) {
     atomic_fetch_sub(&signal->value, 1);
 }
 
+// Copies of a batch.
+enum { BATCH = 5 };
+
 static uint64_t new_signal(int64_t value) {
     struct signal *signal = aligned_alloc(64, sizeof *signal);
     *signal = (struct signal){.kind = 1};
@@ -194,6 +197,7 @@ uint64_t any_called(const struct any_call *call) {
         complete(*signal);
         return 0;
     }
+    if (IS("hsa_amd_memory_async_batch_copy") || IS("hsa_amd_counted_queue_acquire")) return 0;
     if (IS("hsa_executable_iterate_symbols") || IS("hsa_code_object_reader_destroy")) return 0;
     if (IS("hsa_signal_destroy") || IS("hsa_signal_subtract_screlease") || IS("hsa_init") || IS("hsa_shut_down")) return 0;
     if (IS("hsa_amd_signal_async_handler") || IS("hsa_amd_profiling_set_profiler_enabled")) return 0;
@@ -413,6 +417,10 @@ static void call_everything(bool by_register) {
     if (find("hsa_amd_memory_async_copy_on_engine"))
         expect_same("hsa_amd_memory_async_copy_on_engine", "pppppippib",
                     (uint64_t[]){0xd1, GPU_AGENT, 0x51, CPU_AGENT, 8192, 3, 0xde96, new_signal(1), 4, 1});
+    if (find("hsa_amd_memory_async_batch_copy"))
+        expect_same("hsa_amd_memory_async_batch_copy", "piip", (uint64_t[]){0xc0, BATCH, 1, 0xde98});
+    if (find("hsa_amd_counted_queue_acquire"))
+        expect_same("hsa_amd_counted_queue_acquire", "piipppp", (uint64_t[]){GPU_AGENT, 0, 1, 0xca11, 0xda7a, 0, where});
     expect_same("hsa_amd_profiling_async_copy_enable", "b", (uint64_t[]){1});
     expect_same("hsa_signal_destroy", "p", (uint64_t[]){new_signal(0)});
 

@@ -304,6 +304,8 @@ pub(crate) type QueueCreate = unsafe extern "C-unwind" fn(
     u32,
     *mut *mut Queue,
 ) -> Status;
+pub(crate) type CountedQueueAcquire =
+    unsafe extern "C-unwind" fn(Agent, u32, u32, QueueCallback, *mut c_void, u64, *mut *mut Queue) -> Status;
 pub(crate) type CreateDescribed = unsafe extern "C-unwind" fn(Agent, *mut Described, u32) -> Status;
 pub(crate) type SetPriority = unsafe extern "C-unwind" fn(*mut Queue, u32) -> Status;
 pub(crate) type SetCuMask = unsafe extern "C-unwind" fn(*const Queue, u32, *const u32) -> Status;
@@ -343,6 +345,9 @@ pub(crate) type MemoryAsyncCopyOnEngine = unsafe extern "C-unwind" fn(
     u32,
     bool,
 ) -> Status;
+/// The copies are an array of hsa_amd_memory_copy_op_t.
+pub(crate) type MemoryAsyncBatchCopy =
+    unsafe extern "C-unwind" fn(*const c_void, u32, u32, *const Signal) -> Status;
 pub(crate) type MemoryAsyncCopyRect = unsafe extern "C-unwind" fn(
     *const PitchedPtr,
     *const Dim3,

@@ -260,6 +260,7 @@ fn function(
             "f8" => (ArgumentClass::Float(8), passed.float(1)),
             "z4" => (ArgumentClass::Structure, passed.float(1)),
             "z8" => (ArgumentClass::Structure, passed.float(2)),
+            "x16" => (ArgumentClass::Structure, passed.integers(2)),
             "x128" => (ArgumentClass::Structure, passed.stack(16)),
             _ => {
                 let size = class.get(1..)?.parse().ok()?;
@@ -298,11 +299,15 @@ struct Passed {
 
 impl Passed {
     fn integer(&mut self) -> ArgumentPlace {
-        if self.integers == INTEGERS {
-            return self.stack(1);
+        self.integers(1)
+    }
+
+    fn integers(&mut self, registers: u8) -> ArgumentPlace {
+        if self.integers + registers > INTEGERS {
+            return self.stack(registers.into());
         }
-        self.integers += 1;
-        ArgumentPlace::Integer(self.integers - 1)
+        self.integers += registers;
+        ArgumentPlace::Integer(self.integers - registers)
     }
 
     fn float(&mut self, registers: u8) -> ArgumentPlace {

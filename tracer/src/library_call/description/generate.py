@@ -15,7 +15,7 @@ Three kinds of lines, tab-separated:
 
 FIELD: class:name[:type]. Classes: p pointer or handle; s text; i4 i8 u1 u2 u4 u8 numbers; f4 f8; e an enumeration of that type;
 o o4 a place for a handle; a a place for as many handles as the next parameter says; n4 n8 as many numbers as the parameter before says; v a place for a scalar of that type (f4 f8 c4 c8),
-or of the enumeration that the parameter of that name has; z4 z8 a complex number, x128 a structure of that many bytes, by value.
+or of the enumeration that the parameter of that name has; z4 z8 a complex number, x16 x128 a structure of that many bytes, by value.
 A field with - in front is one that not all versions have: it is passed on, and not looked at.
 """
 
@@ -38,12 +38,14 @@ SCALARS = {"float": "f4", "double": "f8", "rocblas_float_complex": "c4", "rocbla
            "rocsparse_float_complex": "c4", "rocsparse_double_complex": "c8"}
 NUMBERS = {"char": "i1", "signed char": "i1", "unsigned char": "u1", "_Bool": "u1", "bool": "u1", "short": "i2", "unsigned short": "u2", "int": "i4", "unsigned int": "u4",
            "long": "i8", "unsigned long": "u8", "long long": "i8", "unsigned long long": "u8", "float": "f4", "double": "f8"}
-BY_VALUE = {"ncclUniqueId": "x128", "rocsparse_float_complex": "z4", "rocsparse_double_complex": "z8"}
+BY_VALUE = {"ncclUniqueId": "x128", "rocsparse_float_complex": "z4", "rocsparse_double_complex": "z8",
+            # A union of a pointer and a file descriptor; sixteen bytes.
+            "hsa_amd_ais_file_handle_t": "p", "hsa_fabric_handle_t": "x16"}
 PREFIX = {"rocblas": "rocblas_", "hipblas": "hipblas", "hipblaslt": "hipblasLt", "miopen": "miopen", "nccl": "nccl", "rocfft": "rocfft_",
           "rocsparse": "rocsparse_", "rocsolver": "rocsolver_", "cublas": "cublas", "cublaslt": "cublasLt", "cudnn": "cudnn", "cufft": "cufft",
           "hsa": "hsa_"}
 # Of the HSA runtime: calls that put a handle or an address where their last argument but flags says.
-MAKES = re.compile(r"_create|_allocate$|_lock(_to_pool)?$|_reserve|_attach$|_get_symbol|_from_name$|_load_|_vmem_map$|_status_string$")
+MAKES = re.compile(r"_create|_acquire$|_handle_open$|_allocate$|_lock(_to_pool)?$|_reserve|_attach$|_get_symbol|_from_name$|_load_|_vmem_map$|_status_string$")
 # Enumerations of AMD's extension go on where those of the HSA runtime end.
 EXTENDED = {"hsa_agent_info_t": "hsa_amd_agent_info_t", "hsa_region_info_t": "hsa_amd_region_info_t"}
 

@@ -1,8 +1,8 @@
 //! RPDT_HSA_APIS: calls of the HSA runtime's functions as rows. Trampolines stand in the runtime's tables, in front of whatever stands there
 //! by then, the recorder's own hooks included. The recorder itself calls the originals, so that its own calls are no rows.
 //!
-//! Where a function is in which table says api_calls/tables.txt, written by tables.py there, for all layouts up to that of ROCm 6.3. Later
-//! ones have more functions at the end, which are left as they are.
+//! Where a function is in which table says api_calls/tables.txt, written by tables.py there, for all layouts up to that of August 2026.
+//! Later ones have more functions at the end, which are left as they are.
 
 use std::sync::OnceLock;
 
@@ -20,26 +20,50 @@ static WANTED: OnceLock<Vec<&'static str>> = OnceLock::new();
 /// An entry of a table.
 struct TableEntry {
     table: &'static str,
-    /// Tables of so many bytes have it there, and larger ones up to the next layout.
-    since: usize,
+    since: Since,
     offset: usize,
     name: &'static str,
+}
+
+/// Which tables have an entry.
+#[derive(Clone, Copy)]
+enum Since {
+    /// Those of so many bytes, and larger ones up to the next layout.
+    Size(usize),
+    /// Those of just that size and step.
+    Just(usize, u32),
+}
+
+impl Since {
+    fn read(text: &str) -> Option<Since> {
+        let Some(just) = text.strip_prefix('=') else { return Some(Since::Size(text.parse().ok()?)) };
+        let (size, step) = just.split_once('.')?;
+        Some(Since::Just(size.parse().ok()?, step.parse().ok()?))
+    }
 }
 
 fn entries() -> impl Iterator<Item = TableEntry> {
     TABLES.lines().filter_map(|line| {
         let mut words = line.split(' ');
         let (table, since, offset) =
-            (words.next()?, words.next()?.parse().ok()?, words.next()?.parse().ok()?);
+            (words.next()?, Since::read(words.next()?)?, words.next()?.parse().ok()?);
         Some(TableEntry { table, since, offset, name: words.next()? })
     })
 }
 
-/// Offset and name of each function in a table of `size` bytes.
-fn layout(table: &str, size: usize) -> Vec<(usize, &'static str)> {
+/// Offset and name of each function in a table of `size` bytes and that step.
+fn layout(table: &str, size: usize, step: u32) -> Vec<(usize, &'static str)> {
     let of_table = || entries().filter(|entry| entry.table == table);
-    let since = of_table().map(|entry| entry.since).filter(|since| *since <= size).max();
-    of_table().filter(|entry| Some(entry.since) == since).map(|entry| (entry.offset, entry.name)).collect()
+    let sizes = of_table().filter_map(|entry| match entry.since {
+        Since::Size(bytes) => Some(bytes).filter(|bytes| *bytes <= size),
+        Since::Just(..) => None,
+    });
+    let newest = sizes.max();
+    let has = |entry: &TableEntry| match entry.since {
+        Since::Size(bytes) => Some(bytes) == newest,
+        Since::Just(bytes, of) => (bytes, of) == (size, step),
+    };
+    of_table().filter(has).map(|entry| (entry.offset, entry.name)).collect()
 }
 
 /// Reads the variable.
@@ -68,7 +92,7 @@ pub(super) unsafe fn patch(core: LiveTable, amd: LiveTable) {
     let Some(wanted) = WANTED.get().filter(|wanted| !wanted.is_empty()) else { return };
     let mut replaced = 0;
     for (table, live) in [("core", core), ("amd", amd)] {
-        for (offset, name) in layout(table, live.size()) {
+        for (offset, name) in layout(table, live.size(), live.step()) {
             let original = table::address(live, offset);
             if original == 0 || wanted.binary_search(&name).is_err() {
                 continue;
@@ -115,13 +139,16 @@ mod tests {
                 });
                 let entries: Vec<(usize, &str)> = entries.collect();
                 let size = entries.last().unwrap().0 + 8;
-                let layout: Vec<_> =
-                    layout(table, size).into_iter().filter(|(offset, _)| offset + 8 <= size).collect();
-                assert_eq!(layout[..], entries[..layout.len()], "{table} of {version}");
-                assert!(
-                    layout.len() >= 48 && (layout.len() == entries.len() || version.starts_with("202")),
-                    "{version}"
-                );
+                let of = |step| {
+                    let inside = |entry: &(usize, &str)| entry.0 + 8 <= size;
+                    layout(table, size, step).into_iter().filter(inside).collect::<Vec<_>>()
+                };
+                let versions = text.lines().next().unwrap();
+                let step = versions.rsplit('.').next().unwrap().parse().unwrap();
+                assert_eq!(of(step), entries, "{table} of {version}");
+                // Of another version, what is at the end may be other functions.
+                let sure = entries.iter().filter(|entry| table == "core" || entry.0 < 672).count();
+                assert_eq!(of(step + 1), entries[..sure], "{table} of {version}");
             }
         }
     }

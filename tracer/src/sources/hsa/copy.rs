@@ -122,6 +122,25 @@ pub(super) unsafe extern "C-unwind" fn async_copy_rect(
     timed(hsa, job, completion, call)
 }
 
+/// hsa_amd_memory_async_batch_copy: all copies of a batch complete through one signal, which has the times of none of them for sure.
+/// They are counted as lost.
+pub(super) unsafe extern "C-unwind" fn async_batch_copy(
+    copies: *const c_void,
+    count: u32,
+    dep_count: u32,
+    deps: *const Signal,
+) -> Status {
+    let Some((hsa, copy)) = get().and_then(|hsa| Some((hsa, hsa.originals.memory_async_batch_copy?))) else {
+        return 0x1000;
+    };
+    // SAFETY: the caller's arguments, passed on.
+    let status = unsafe { copy(copies, count, dep_count, deps) };
+    if status == SUCCESS && hsa.usable() && hsa.recorder.switch.is_on() {
+        hsa.recorder.counters.lose(Cause::SharedSignal, count.into());
+    }
+    status
+}
+
 fn linear<'a>(
     hsa: &'a Hsa,
     function: u16,

@@ -152,6 +152,12 @@ fn amd_hooks(entry: &AmdEntry, originals: &Originals, timed: bool) -> Vec<(usize
     if let (Some(at), Some(_)) = (entry.memory_async_copy_on_engine, originals.memory_async_copy_on_engine) {
         hooks.push((at, copy::async_copy_on_engine as *const () as usize));
     }
+    if let (Some(at), Some(_)) = (entry.memory_async_batch_copy, originals.memory_async_batch_copy) {
+        hooks.push((at, copy::async_batch_copy as *const () as usize));
+    }
+    if let (Some(at), Some(_)) = (entry.counted_queue_acquire, originals.counted_queue_acquire) {
+        hooks.push((at, queue::counted_acquire as *const () as usize));
+    }
     if let (Some(at), Some(_)) = (entry.queue_create, originals.create_described) {
         hooks.push((at, queue_descriptor::create as *const () as usize));
     }

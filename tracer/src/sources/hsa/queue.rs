@@ -148,6 +148,31 @@ pub(super) unsafe extern "C-unwind" fn create(
     status
 }
 
+/// hsa_amd_counted_queue_acquire: the runtime keeps such queues and shares them, so that they cannot be made as intercept queues.
+pub(super) unsafe extern "C-unwind" fn counted_acquire(
+    agent: Agent,
+    kind: u32,
+    priority: u32,
+    callback: QueueCallback,
+    data: *mut c_void,
+    flags: u64,
+    queue: *mut *mut Queue,
+) -> Status {
+    static SAID: AtomicBool = AtomicBool::new(false);
+    let Some((hsa, acquire)) = get().and_then(|hsa| Some((hsa, hsa.originals.counted_queue_acquire?))) else {
+        return 0x1000;
+    };
+    // SAFETY: the caller's arguments, passed on.
+    let status = unsafe { acquire(agent, kind, priority, callback, data, flags, queue) };
+    if status == SUCCESS && hsa.usable() && !SAID.swap(true, Ordering::Relaxed) {
+        guard((), || {
+            log::problem("the program uses counted queues of the HSA runtime: their kernels are not recorded");
+            intercept::cannot("on counted queues, which the runtime shares");
+        });
+    }
+    status
+}
+
 /// hsa_amd_queue_intercept_create: another tool makes a queue to intercept. Ours is the interceptor nearest to the hardware, so its
 /// times are those of the kernel whatever the other one adds.
 pub(super) unsafe extern "C-unwind" fn intercept_create(

@@ -14,8 +14,9 @@ use crate::hsa_runtime::own_queue::QueueFunctions;
 /// Size of hsa_amd tables from which on two entries are at place 17 that older ones lack (ROCm 5.6 inserted them without
 /// changing the major version: hsa_api_trace.h of 5.5 and 5.6).
 const NEW_LAYOUT: u32 = 456;
-/// Size and step of the one extension table known to have hsa_amd_queue_create, at [`QUEUE_CREATE`]: what is behind byte 672
-/// moved between versions of the same major number (hsa_api_trace.h of August 2026 and its history).
+/// What is behind this byte moved between versions of the same major number (hsa_api_trace.h of August 2026 and its history).
+const MOVED_FROM: u32 = 672;
+/// Size and step of the one extension table known to have hsa_amd_queue_create, at [`QUEUE_CREATE`].
 const WITH_QUEUE_CREATE: (u32, u32) = (744, 18);
 /// See [`WITH_QUEUE_CREATE`].
 const QUEUE_CREATE: usize = 704;
@@ -39,6 +40,12 @@ impl LiveTable {
     /// Its bytes.
     pub(super) fn size(&self) -> usize {
         self.size
+    }
+
+    /// Its step_id, 0 if there is none.
+    pub(super) fn step(&self) -> u32 {
+        // SAFETY: a table that is not null is live, by the promise of `new`.
+        unsafe { self.base.as_ref() }.map_or(0, |version| version.step_id)
     }
 
     /// The place of the entry at byte `offset`, if this runtime's table reaches that far.
@@ -121,6 +128,10 @@ pub(crate) struct AmdEntry {
     pub(crate) set_priority: usize,
     pub(crate) set_cu_mask: usize,
     pub(crate) memory_async_copy_rect: usize,
+    /// From August 2026 on.
+    pub(crate) counted_queue_acquire: Option<usize>,
+    /// From August 2026 on.
+    pub(crate) memory_async_batch_copy: Option<usize>,
     /// Only where its place is known.
     pub(crate) queue_create: Option<usize>,
 }
@@ -129,6 +140,7 @@ impl AmdEntry {
     /// The layout of a table of `size` bytes (minor_id) and that step_id.
     pub(crate) fn of(size: u32, step: u32) -> AmdEntry {
         let new = size >= NEW_LAYOUT;
+        let newest = size >= MOVED_FROM;
         let moved = if new { 16 } else { 0 };
         AmdEntry {
             set_profiler_enabled: 32,
@@ -150,6 +162,8 @@ impl AmdEntry {
             set_priority: 312 + moved,
             set_cu_mask: 96,
             memory_async_copy_rect: 320 + moved,
+            counted_queue_acquire: newest.then_some(624),
+            memory_async_batch_copy: newest.then_some(640),
             queue_create: ((size, step) == WITH_QUEUE_CREATE).then_some(QUEUE_CREATE),
         }
     }
@@ -162,6 +176,10 @@ macro_rules! originals {
             $(pub(crate) $name: $type,)*
             /// Copies on a chosen engine, from ROCm 5.6 on.
             pub(crate) memory_async_copy_on_engine: Option<MemoryAsyncCopyOnEngine>,
+            /// Queues that several users share, where the runtime has them.
+            pub(crate) counted_queue_acquire: Option<CountedQueueAcquire>,
+            /// Several copies in one call, where the runtime has that.
+            pub(crate) memory_async_batch_copy: Option<MemoryAsyncBatchCopy>,
             /// Queues by descriptor, where the runtime has them.
             pub(crate) create_described: Option<CreateDescribed>,
         }
@@ -177,6 +195,10 @@ macro_rules! originals {
                     $($name: unsafe { originals!(@$table core amd).get($offset) }.ok_or(stringify!($name))?,)*
                     // SAFETY: as above.
                     memory_async_copy_on_engine: $entry.memory_async_copy_on_engine.and_then(|at| unsafe { amd.get(at) }),
+                    // SAFETY: as above.
+                    counted_queue_acquire: $entry.counted_queue_acquire.and_then(|at| unsafe { amd.get(at) }),
+                    // SAFETY: as above.
+                    memory_async_batch_copy: $entry.memory_async_batch_copy.and_then(|at| unsafe { amd.get(at) }),
                     // SAFETY: as above.
                     create_described: $entry.queue_create.and_then(|at| unsafe { amd.get(at) }),
                 })

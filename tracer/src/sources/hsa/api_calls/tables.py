@@ -4,7 +4,8 @@
     tables.py HEADER... > tables.txt     oldest first
 
 A line: TABLE SINCE OFFSET NAME. SINCE: the layout of tables of that many bytes and more, up to the next that the table has. A header
-whose table has the functions of the one before, and others behind them, has the same layout.
+whose table has the functions of the one before, and others behind them, has the same layout. What is behind MOVED has changed places
+between versions of one layout: SINCE is =SIZE.STEP there, for tables of just that many bytes and that step.
 """
 
 import re
@@ -12,12 +13,19 @@ import sys
 from pathlib import Path
 
 VERSION = 16
+# In AMD's extension, in the versions of 2026.
+MOVED = 672
 TABLES = {"core": "CoreApiTable", "amd": "AmdExtTable"}
 
 
 def functions(header, table):
     body = re.search(rf"struct {table}\s*\{{(.*?)\}};", Path(header).read_text(), re.S)[1]
     return re.findall(r"decltype\((\w+)\)\s*\*\s*\w+;", re.sub(r"//.*", "", body))
+
+
+def step(header):
+    text = Path(header).with_name("hsa_api_trace_version.h").read_text()
+    return int(re.search(r"HSA_AMD_EXT_API_TABLE_STEP_VERSION\s+(\w+)", text)[1], 0)
 
 
 for table, name in TABLES.items():
@@ -30,5 +38,8 @@ for table, name in TABLES.items():
         else:
             layouts.append([VERSION + 8 * len(found) if layouts else 0, found])
     for since, found in layouts:
+        size = VERSION + 8 * len(found)
         for place, function in enumerate(found):
-            print(table, since, VERSION + 8 * place, function)
+            offset = VERSION + 8 * place
+            moved = table == "amd" and offset >= MOVED
+            print(table, f"={size}.{step(sys.argv[-1])}" if moved else since, offset, function)
