@@ -166,7 +166,9 @@ pub(super) unsafe extern "C-unwind" fn counted_acquire(
     let status = unsafe { acquire(agent, kind, priority, callback, data, flags, queue) };
     if status == SUCCESS && hsa.usable() && !SAID.swap(true, Ordering::Relaxed) {
         guard((), || {
-            log::problem("the program uses counted queues of the HSA runtime: their kernels are not recorded");
+            log::problem(
+                "the program uses counted queues of the HSA runtime: their kernels are not recorded",
+            );
             intercept::cannot("on counted queues, which the runtime shares");
         });
     }
