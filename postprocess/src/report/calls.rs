@@ -15,6 +15,9 @@ use super::process_label::ProcessLabels;
 use crate::pass::sorted::{Sorted, Sorter};
 use crate::region::Selected;
 
+/// Calls that are read in one transaction.
+const AT_ONCE: usize = 256;
+
 /// A call or a marker.
 #[derive(Debug, PartialEq, Eq)]
 pub struct ReportedCall {
@@ -98,24 +101,36 @@ pub fn each(
         string("D"),
         string("T")
     ))?;
-    while let Some([_, _, id]) = order.next()? {
-        let mut call = calls.query_row([id], call)?;
-        call.session = processes.of_row(id);
-        let mut caused = operations.query([id])?;
-        while let Some(row) = caused.next()? {
-            if selected.has_op(number(row, 5)?) {
-                call.operations.push(ReportedOperation {
-                    place: (number(row, 0)?, number(row, 1)?),
-                    times: (number(row, 2)?, number(row, 3)?),
-                    name: text(row, 4)?,
-                });
+    loop {
+        // One lock for many questions; none is held while a call is handed over, because a recorder's commit would wait for it.
+        let reading = trace.unchecked_transaction()?;
+        let mut read = Vec::with_capacity(AT_ONCE);
+        while read.len() < AT_ONCE {
+            let Some([_, _, id]) = order.next()? else { break };
+            let mut call = calls.query_row([id], call)?;
+            call.session = processes.of_row(id);
+            let mut caused = operations.query([id])?;
+            while let Some(row) = caused.next()? {
+                if selected.has_op(number(row, 5)?) {
+                    call.operations.push(ReportedOperation {
+                        place: (number(row, 0)?, number(row, 1)?),
+                        times: (number(row, 2)?, number(row, 3)?),
+                        name: text(row, 4)?,
+                    });
+                }
+            }
+            read.push(call);
+        }
+        reading.finish()?;
+        if read.is_empty() {
+            return Ok(());
+        }
+        for call in read {
+            if each(call, &labels)?.is_break() {
+                return Ok(());
             }
         }
-        if each(call, &labels)?.is_break() {
-            break;
-        }
     }
-    Ok(())
 }
 
 /// Keeps the beginnings of the long texts of a table by themselves: many rows may have one, and each would read it whole.
