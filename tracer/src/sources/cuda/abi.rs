@@ -75,6 +75,9 @@ pub(super) type RegisterCallbacks =
     unsafe extern "C-unwind" fn(BufferRequested, BufferCompleted) -> CuptiStatus;
 pub(super) type SwitchKind = unsafe extern "C-unwind" fn(u32) -> CuptiStatus;
 pub(super) type EnableApi = unsafe extern "C-unwind" fn(u32, u8) -> CuptiStatus;
+/// A context, a stream of it, whether null is the thread's own stream, a place for the number.
+pub(super) type GetStreamId =
+    unsafe extern "C-unwind" fn(*mut c_void, *mut c_void, u8, *mut u32) -> CuptiStatus;
 pub(super) type FlushAll = unsafe extern "C-unwind" fn(u32) -> CuptiStatus;
 pub(super) type NextRecord = unsafe extern "C-unwind" fn(*mut u8, usize, *mut *mut u8) -> CuptiStatus;
 pub(super) type Dropped = unsafe extern "C-unwind" fn(*mut c_void, u32, *mut usize) -> CuptiStatus;

@@ -328,8 +328,12 @@ fn tell(cupti: &Cupti, functions: &Functions, is_starting: bool) -> Result<(), S
             checked("cuptiActivityEnable", (cupti.enable)(wanted))?;
         }
         // Without these the file says less, and no version is known that lacks one.
-        for wanted in [kind::MEMORY2, kind::SYNCHRONIZATION, kind::STREAM, kind::CONTEXT, kind::OVERHEAD] {
+        for wanted in [kind::MEMORY2, kind::STREAM, kind::CONTEXT, kind::OVERHEAD] {
             (cupti.enable)(wanted);
+        }
+        // What calls wait for, events too, costs PyTorch a tenth of its time.
+        if config::get().apis.has_arguments {
+            (cupti.enable)(kind::SYNCHRONIZATION);
         }
         if config::get().whole_graphs {
             checked("RPDT_CUDA_GRAPHS=launch: cuptiActivityEnable", (cupti.enable)(kind::GRAPH_TRACE))?;

@@ -1,5 +1,5 @@
-//! What CUPTI calls back for: calls that return, whose arguments are asked for, and modules that were loaded, whose code is to be saved.
-//! Without either it calls back for nothing.
+//! What CUPTI calls back for: calls that return, whose arguments are asked for or that have waited for a stream or for all, and modules that
+//! were loaded, whose code is to be saved.
 
 use std::ffi::c_void;
 use std::sync::Mutex;
@@ -8,9 +8,10 @@ use rpd_preload::lock::lock;
 
 use super::abi::{self, CallbackData, ModuleData, ResourceData, status};
 use super::attach;
-use super::detail::Behind;
-use super::functions::Functions;
+use super::detail::{Behind, WAITS_FOR_CONTEXT, WAITS_FOR_STREAM};
+use super::functions::{Functions, WaitsFor};
 use super::library::Cupti;
+use super::record::Detail;
 use super::{arguments, modules};
 use crate::guard::guard;
 
@@ -27,7 +28,7 @@ pub(super) fn enable(cupti: &Cupti, subscriber: *mut c_void, functions: &Functio
     let on = |domain: u32, number: u32| unsafe {
         (cupti.enable_callback)(1, subscriber, domain, number) == status::SUCCESS
     };
-    for (domain, numbers) in abi::DOMAINS.into_iter().zip(functions.with_arguments()) {
+    for (domain, numbers) in abi::DOMAINS.into_iter().zip(functions.looked_at()) {
         numbers.into_iter().for_each(|number| {
             on(domain, number);
         });
@@ -66,25 +67,59 @@ pub(super) unsafe extern "C-unwind" fn called(_: *mut c_void, domain: u32, numbe
 /// # Safety
 /// As CUPTI has filled it in.
 unsafe fn returned(is_driver: bool, number: u32, data: &CallbackData) {
-    if data.site != abi::RETURNS || data.parameters.is_null() {
+    if data.site != abi::RETURNS {
         return;
     }
     let Some(attached) = attach::current() else { return };
-    let Some(known) = attached.functions.get(is_driver, number).and_then(|function| function.arguments)
-    else {
-        return;
+    let Some(function) = attached.functions.get(is_driver, number) else { return };
+    let behind = match (function.waits_for, function.arguments) {
+        // SAFETY: the caller's promise; the function is the one of the call.
+        (Some(waits_for), _) => unsafe { waited(attached.cupti, waits_for, data) },
+        (None, Some(known)) if !data.parameters.is_null() => {
+            let mut bytes = [0; arguments::MOST];
+            // SAFETY: where a call returns, this is its status; CUPTI's structure of the arguments of that function.
+            let end = unsafe {
+                let succeeded = data.returned.is_null() || *data.returned == 0;
+                arguments::copy(known, data.parameters, succeeded, &mut bytes)
+            };
+            Some(Behind::arguments(&bytes[..end]))
+        }
+        _ => None,
     };
-    let mut bytes = [0; arguments::MOST];
-    // SAFETY: where a call returns, this is its status; CUPTI's structure of the arguments of that function.
-    let end = unsafe {
-        let succeeded = data.returned.is_null() || *data.returned == 0;
-        arguments::copy(known, data.parameters, succeeded, &mut bytes)
-    };
+    let Some(behind) = behind else { return };
     let list = rpd_transport::thread::tid() as usize % LISTS;
     let mut list = lock(&CAME[list]);
     if list.len() < MOST {
-        list.push((data.correlation, Behind::arguments(&bytes[..end])));
+        list.push((data.correlation, behind));
     }
+}
+
+/// What a call has waited for, with the numbers that CUPTI's records have of it.
+///
+/// # Safety
+/// As CUPTI has filled it in for a call of a function that waits so.
+unsafe fn waited(cupti: &Cupti, waits_for: WaitsFor, data: &CallbackData) -> Option<Behind> {
+    let context = data.context_uid;
+    let detail = match waits_for {
+        WaitsFor::Context => {
+            Detail::Synchronization { kind: WAITS_FOR_CONTEXT, context, stream: 0, event: 0 }
+        }
+        WaitsFor::Stream { per_thread } => {
+            let ask =
+                cupti.get_stream_id.filter(|_| !data.context.is_null() && !data.parameters.is_null())?;
+            let mut stream = 0;
+            // SAFETY: the stream is the function's argument, and exists: the call has just waited for it. A place for the number.
+            let answer = unsafe {
+                let handle = data.parameters.cast::<*mut c_void>().read_unaligned();
+                ask(data.context, handle, per_thread.into(), &raw mut stream)
+            };
+            if answer != status::SUCCESS {
+                return None;
+            }
+            Detail::Synchronization { kind: WAITS_FOR_STREAM, context, stream, event: 0 }
+        }
+    };
+    Some(Behind::detail(&detail))
 }
 
 /// # Safety

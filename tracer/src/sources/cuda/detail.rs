@@ -15,6 +15,12 @@ const ARGUMENTS: u8 = 1;
 const MEMORY: u8 = 2;
 const SYNCHRONIZATION: u8 = 3;
 
+/// CUpti_ActivitySynchronizationType.
+const WAITS_FOR_EVENT: u32 = 1;
+const LETS_STREAM_WAIT: u32 = 2;
+pub(super) const WAITS_FOR_STREAM: u32 = 3;
+pub(super) const WAITS_FOR_CONTEXT: u32 = 4;
+
 /// What is behind a call's record on its way to the file.
 #[derive(Clone, Copy)]
 pub(super) struct Behind {
@@ -76,10 +82,10 @@ pub(super) fn text(function: &CudaFunction, bytes: &[u8]) -> String {
             format!("ptr={:#x} | size={:#x} | memory={kind}", long(0), long(1))
         }
         SYNCHRONIZATION => match word(0) {
-            1 => format!("event={}", word(3)),
-            2 => format!("stream={:#x} | event={}", word(2), word(3)),
-            3 => format!("stream={:#x}", word(2)),
-            4 => format!("context={}", word(1)),
+            WAITS_FOR_EVENT => format!("event={}", word(3)),
+            LETS_STREAM_WAIT => format!("stream={:#x} | event={}", word(2), word(3)),
+            WAITS_FOR_STREAM => format!("stream={:#x}", word(2)),
+            WAITS_FOR_CONTEXT => format!("context={}", word(1)),
             _ => String::new(),
         },
         _ => String::new(),

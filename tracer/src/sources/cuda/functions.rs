@@ -14,9 +14,8 @@ pub(super) const SOURCE: u8 = 6;
 pub(super) const OPERATION: u16 = u16::MAX;
 /// Beside a number: it is the driver's.
 const DRIVER: u16 = 1 << 15;
-/// Functions of whose calls CUPTI records what they allocate, free or wait for, beside those that synchronize.
-const DETAILED: [&str; 7] =
-    ["Malloc", "MemAlloc", "HostAlloc", "MemHostAlloc", "Free", "MemFree", "StreamWaitEvent"];
+/// Functions of whose calls CUPTI records what they allocate or free.
+const DETAILED: [&str; 6] = ["Malloc", "MemAlloc", "HostAlloc", "MemHostAlloc", "Free", "MemFree"];
 /// Numbers that are asked for: CUPTI 13.5 has fewer than 900 of either.
 const MOST: u32 = 4096;
 
@@ -37,6 +36,17 @@ pub(super) struct CudaFunction {
     pub(super) has_detail: bool,
     /// What is kept of its arguments, where they are asked for.
     pub(super) arguments: Option<&'static [Argument]>,
+    /// What it waits for, where that is asked for as it returns.
+    pub(super) waits_for: Option<WaitsFor>,
+}
+
+/// See [`CudaFunction::waits_for`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum WaitsFor {
+    /// The stream that is its first argument, where `per_thread` says which one null is.
+    Stream { per_thread: bool },
+    /// All that its context has.
+    Context,
 }
 
 /// See [`CudaFunction::capture`].
@@ -93,9 +103,11 @@ impl Functions {
         self.numbers(|function| function.is_recorded || has_any && function.capture.is_some())
     }
 
-    /// Of these, the ones whose arguments are.
-    pub(super) fn with_arguments(&self) -> [Vec<u32>; 2] {
-        self.numbers(|function| function.is_recorded && function.arguments.is_some())
+    /// Of these, the ones that are looked at as they return.
+    pub(super) fn looked_at(&self) -> [Vec<u32>; 2] {
+        self.numbers(|function| {
+            function.is_recorded && (function.arguments.is_some() || function.waits_for.is_some())
+        })
     }
 
     fn numbers(&self, are: impl Fn(&CudaFunction) -> bool) -> [Vec<u32>; 2] {
@@ -109,6 +121,13 @@ impl Functions {
 impl CudaFunction {
     pub(super) fn new(name: &'static str, filter: &CudaFilter) -> CudaFunction {
         let plain = name.strip_prefix("cuda").or_else(|| name.strip_prefix("cu")).unwrap_or_default();
+        let waits_for = match plain {
+            "StreamSynchronize" => Some(WaitsFor::Stream { per_thread: false }),
+            "StreamSynchronize_ptsz" => Some(WaitsFor::Stream { per_thread: true }),
+            "DeviceSynchronize" | "CtxSynchronize" => Some(WaitsFor::Context),
+            _ => None,
+        };
+        let waits = plain.contains("Synchronize") || plain.starts_with("StreamWaitEvent");
         let launches =
             ["LaunchKernel", "LaunchCooperativeKernel"].iter().any(|start| plain.starts_with(start));
         CudaFunction {
@@ -122,8 +141,10 @@ impl CudaFunction {
                 _ => None,
             },
             has_detail: DETAILED.iter().any(|start| plain.starts_with(start))
-                || plain.contains("Synchronize"),
+                || waits_for.is_some()
+                || filter.has_arguments && waits,
             arguments: arguments::of(name),
+            waits_for,
         }
     }
 }
@@ -174,6 +195,23 @@ mod tests {
         );
         assert!(!function("cudaLaunchHostFunc").launches_kernel && !function("cudaMemcpy").launches_kernel);
         assert!(function("cuGraphLaunch").launches_graph && !function("INVALID").is_recorded);
+    }
+
+    #[test]
+    fn what_waits() {
+        let (with_arguments, _) = CudaFilter::read("args");
+        let usual = |name| CudaFunction::new(name, &CudaFilter::default());
+        for (name, waits_for) in [
+            ("cuStreamSynchronize", Some(WaitsFor::Stream { per_thread: false })),
+            ("cudaStreamSynchronize_ptsz", Some(WaitsFor::Stream { per_thread: true })),
+            ("cudaDeviceSynchronize", Some(WaitsFor::Context)),
+            ("cuCtxSynchronize", Some(WaitsFor::Context)),
+            ("cudaEventSynchronize", None),
+        ] {
+            assert_eq!(usual(name).waits_for, waits_for, "{name}");
+            assert_eq!(usual(name).has_detail, waits_for.is_some(), "{name}");
+            assert!(CudaFunction::new(name, &with_arguments).has_detail, "{name}");
+        }
     }
 
     #[test]

@@ -29,6 +29,7 @@ pub(super) struct Cupti {
     pub(super) enable: abi::SwitchKind,
     /// Single functions of the driver and of the runtime, from 12.5 on.
     pub(super) enable_api: Option<[abi::EnableApi; 2]>,
+    pub(super) get_stream_id: Option<abi::GetStreamId>,
     pub(super) flush_all: abi::FlushAll,
     pub(super) next_record: abi::NextRecord,
     pub(super) dropped: abi::Dropped,
@@ -128,6 +129,7 @@ impl Cupti {
                 register_callbacks: loaded.function(c"cuptiActivityRegisterCallbacks")?,
                 enable: loaded.function(c"cuptiActivityEnable")?,
                 enable_api: single[0].zip(single[1]).map(|(driver, runtime)| [driver, runtime]),
+                get_stream_id: loaded.function(c"cuptiGetStreamIdEx"),
                 flush_all: loaded.function(c"cuptiActivityFlushAll")?,
                 next_record: loaded.function(c"cuptiActivityGetNextRecord")?,
                 dropped: loaded.function(c"cuptiActivityGetNumDroppedRecords")?,
