@@ -15,7 +15,7 @@ use super::process_label::ProcessLabels;
 use crate::pass::sorted::{Sorted, Sorter};
 use crate::region::Selected;
 
-/// Calls that are read in one transaction.
+/// Calls and operations that are read in one transaction, or the operations of one call.
 const AT_ONCE: usize = 256;
 
 /// A call or a marker.
@@ -104,8 +104,8 @@ pub fn each(
     loop {
         // One lock for many questions; none is held while a call is handed over, because a recorder's commit would wait for it.
         let reading = trace.unchecked_transaction()?;
-        let mut read = Vec::with_capacity(AT_ONCE);
-        while read.len() < AT_ONCE {
+        let (mut read, mut rows) = (Vec::with_capacity(AT_ONCE), 0);
+        while rows < AT_ONCE {
             let Some([_, _, id]) = order.next()? else { break };
             let mut call = calls.query_row([id], call)?;
             call.session = processes.of_row(id);
@@ -119,6 +119,7 @@ pub fn each(
                     });
                 }
             }
+            rows += 1 + call.operations.len();
             read.push(call);
         }
         reading.finish()?;
