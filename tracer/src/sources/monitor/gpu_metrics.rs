@@ -258,6 +258,19 @@ mod tests {
         }
     }
 
+    /// AMD's own reader is asked elsewhere: see the README beside the files.
+    #[test]
+    fn what_rocm_smi_reads() {
+        let of = |bytes: &[u8]| {
+            let metrics = GpuMetrics::parse(bytes).unwrap();
+            [metrics.power, metrics.gfx_activity, metrics.gfx_clock, metrics.energy].map(Option::unwrap)
+        };
+        let v1_3 = include_bytes!("../../../../fixtures/gpu_metrics/v1_3.bin");
+        let v1_4 = include_bytes!("../../../../fixtures/gpu_metrics/v1_4.bin");
+        assert_eq!(of(v1_3), [236, 37, 800, 1_000_000]);
+        assert_eq!(of(v1_4), [717, 99, 2100, 1 << 40]);
+    }
+
     /// Attributes of one unit and type: their numbers, and how many values each has.
     type Group = (u64, u64, &'static [(u64, usize)]);
 
