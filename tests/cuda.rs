@@ -186,6 +186,17 @@ fn calls_say_what_they_allocate_and_what_they_wait_for() {
 }
 
 #[test]
+fn cupti_makes_records_of_waits_where_arguments_are_asked_for() {
+    // The stand-in ends a program that has it make them.
+    let dir = Dir::new();
+    let run = || work(&dir, "launch=10").env("SIMCUPTI_FAULT", "records-waits");
+    let trace = dir.succeeded(&run().recorded(Loading::Preload).run());
+    assert_eq!(arguments(&trace, "cuStreamSynchronize"), ["stream=0xd"]);
+    let with_arguments = run().env("RPDT_CUDA_APIS", "args").recorded(Loading::Preload).run();
+    with_arguments.expect_signal(libc::SIGABRT);
+}
+
+#[test]
 fn arguments_are_kept_where_they_are_asked_for() {
     for injected in [false, true] {
         let dir = Dir::new();

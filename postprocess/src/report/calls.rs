@@ -15,7 +15,7 @@ use super::process_label::ProcessLabels;
 use crate::pass::sorted::{Sorted, Sorter};
 use crate::region::Selected;
 
-/// Calls and operations that are read in one transaction, or the operations of one call.
+/// Calls and operations that are read in one transaction; one call has all of its operations.
 const AT_ONCE: usize = 256;
 
 /// A call or a marker.
@@ -104,32 +104,40 @@ pub fn each(
     loop {
         // One lock for many questions; none is held while a call is handed over, because a recorder's commit would wait for it.
         let reading = trace.unchecked_transaction()?;
-        let (mut read, mut rows) = (Vec::with_capacity(AT_ONCE), 0);
-        while rows < AT_ONCE {
-            let Some([_, _, id]) = order.next()? else { break };
-            let mut call = calls.query_row([id], call)?;
-            call.session = processes.of_row(id);
-            let mut caused = operations.query([id])?;
-            while let Some(row) = caused.next()? {
-                if selected.has_op(number(row, 5)?) {
-                    call.operations.push(ReportedOperation {
-                        place: (number(row, 0)?, number(row, 1)?),
-                        times: (number(row, 2)?, number(row, 3)?),
-                        name: text(row, 4)?,
-                    });
+        let mut read = Vec::with_capacity(AT_ONCE);
+        let mut batch = || -> Result<()> {
+            let mut rows = 0;
+            while rows < AT_ONCE {
+                let Some([_, _, id]) = order.next()? else { break };
+                let mut call = calls.query_row([id], call)?;
+                call.session = processes.of_row(id);
+                let mut caused = operations.query([id])?;
+                while let Some(row) = caused.next()? {
+                    if selected.has_op(number(row, 5)?) {
+                        call.operations.push(ReportedOperation {
+                            place: (number(row, 0)?, number(row, 1)?),
+                            times: (number(row, 2)?, number(row, 3)?),
+                            name: text(row, 4)?,
+                        });
+                    }
                 }
+                rows += 1 + call.operations.len();
+                read.push(call);
             }
-            rows += 1 + call.operations.len();
-            read.push(call);
-        }
-        reading.finish()?;
-        if read.is_empty() {
-            return Ok(());
-        }
+            Ok(())
+        };
+        // What was read before an error is handed over before it.
+        let complete = batch();
+        drop(reading);
+        let is_over = read.is_empty();
         for call in read {
             if each(call, &labels)?.is_break() {
                 return Ok(());
             }
+        }
+        complete?;
+        if is_over {
+            return Ok(());
         }
     }
 }

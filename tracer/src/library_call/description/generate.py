@@ -39,7 +39,7 @@ SCALARS = {"float": "f4", "double": "f8", "rocblas_float_complex": "c4", "rocbla
 NUMBERS = {"char": "i1", "signed char": "i1", "unsigned char": "u1", "_Bool": "u1", "bool": "u1", "short": "i2", "unsigned short": "u2", "int": "i4", "unsigned int": "u4",
            "long": "i8", "unsigned long": "u8", "long long": "i8", "unsigned long long": "u8", "float": "f4", "double": "f8"}
 BY_VALUE = {"ncclUniqueId": "x128", "rocsparse_float_complex": "z4", "rocsparse_double_complex": "z8",
-            # A union of a pointer and a file descriptor; sixteen bytes.
+            # The first is a union of a pointer and a file descriptor, the second has sixteen bytes.
             "hsa_amd_ais_file_handle_t": "p", "hsa_fabric_handle_t": "x16"}
 PREFIX = {"rocblas": "rocblas_", "hipblas": "hipblas", "hipblaslt": "hipblasLt", "miopen": "miopen", "nccl": "nccl", "rocfft": "rocfft_",
           "rocsparse": "rocsparse_", "rocsolver": "rocsolver_", "cublas": "cublas", "cublaslt": "cublasLt", "cudnn": "cudnn", "cufft": "cufft",

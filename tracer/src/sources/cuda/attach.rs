@@ -6,9 +6,9 @@
 
 use std::ffi::c_void;
 use std::ptr;
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rpd_preload::clock;
 use rpd_preload::lock::{lock, lock_within};
@@ -55,6 +55,13 @@ struct Found {
     functions: Functions,
 }
 
+/// Threads of the program that ask CUPTI something where it has called them back.
+static ASKING: AtomicUsize = AtomicUsize::new(0);
+/// CUPTI is being given back: no thread begins to ask.
+static LEAVES: AtomicBool = AtomicBool::new(false);
+/// How long it is waited for those that ask: each takes moments.
+const ANSWER: Duration = Duration::from_secs(1);
+
 static ATTACHED: AtomicPtr<Attachment> = AtomicPtr::new(ptr::null_mut());
 /// Held while that changes.
 static CHANGES: Mutex<()> = Mutex::new(());
@@ -91,6 +98,24 @@ pub(super) fn current() -> Option<&'static Attachment> {
     // SAFETY: null or a leaked box.
     let attached = unsafe { ATTACHED.load(Ordering::Acquire).as_ref() }?;
     (attached.pid == std::process::id()).then_some(attached)
+}
+
+/// A thread of the program that asks CUPTI something, which stays as long.
+pub(super) struct Asking(());
+
+impl Asking {
+    /// Nothing: CUPTI is being given back.
+    pub(super) fn begin() -> Option<Asking> {
+        ASKING.fetch_add(1, Ordering::SeqCst);
+        let asking = Asking(());
+        (!LEAVES.load(Ordering::SeqCst)).then_some(asking)
+    }
+}
+
+impl Drop for Asking {
+    fn drop(&mut self) {
+        ASKING.fetch_sub(1, Ordering::SeqCst);
+    }
 }
 
 /// Why not, where it was tried.
@@ -331,7 +356,7 @@ fn tell(cupti: &Cupti, functions: &Functions, is_starting: bool) -> Result<(), S
         for wanted in [kind::MEMORY2, kind::STREAM, kind::CONTEXT, kind::OVERHEAD] {
             (cupti.enable)(wanted);
         }
-        // What calls wait for, events too, costs PyTorch a tenth of its time.
+        // It makes records of waits for events too, which cost PyTorch a tenth of its time.
         if config::get().apis.has_arguments {
             (cupti.enable)(kind::SYNCHRONIZATION);
         }
@@ -373,12 +398,19 @@ pub(super) fn detach(recorder: &'static Recorder, attachment: &'static Attachmen
 
 fn give_up(attachment: &'static Attachment) {
     let cupti = attachment.cupti;
-    // SAFETY: the subscriber of the attachment, once; CUPTI may be finalized at any time and calls no callback afterwards.
+    LEAVES.store(true, Ordering::SeqCst);
+    let begin = Instant::now();
+    while ASKING.load(Ordering::SeqCst) > 0 && begin.elapsed() < ANSWER {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    // SAFETY: the subscriber of the attachment, once; CUPTI may be finalized at any time and calls no callback afterwards. One that still
+    // runs asks it nothing.
     unsafe {
         (cupti.unsubscribe)(ptr::with_exposed_provenance_mut(attachment.subscriber));
         (cupti.finalize)();
     }
     ATTACHED.store(ptr::null_mut(), Ordering::Release);
+    LEAVES.store(false, Ordering::SeqCst);
     attachment.buffers.retire();
 }
 

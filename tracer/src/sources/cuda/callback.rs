@@ -1,7 +1,8 @@
-//! What CUPTI calls back for: calls that return, whose arguments are asked for or that have waited for a stream or for all, and modules that
-//! were loaded, whose code is to be saved.
+//! What CUPTI calls back for: calls whose arguments are asked for, calls that have waited for a stream or for a context, and modules that were
+//! loaded, whose code is to be saved. Calls are looked at as they return.
 
 use std::ffi::c_void;
+use std::ptr;
 use std::sync::Mutex;
 
 use rpd_preload::lock::lock;
@@ -19,6 +20,9 @@ use crate::guard::guard;
 const LISTS: usize = 16;
 /// Calls in a list at most, should nobody come for them.
 const MOST: usize = 1 << 16;
+
+/// Null, CU_STREAM_LEGACY and CU_STREAM_PER_THREAD are no addresses of streams.
+const LAST_DEFAULT_STREAM: usize = 2;
 
 static CAME: [Mutex<Vec<(u32, Behind)>>; LISTS] = [const { Mutex::new(Vec::new()) }; LISTS];
 
@@ -72,16 +76,15 @@ unsafe fn returned(is_driver: bool, number: u32, data: &CallbackData) {
     }
     let Some(attached) = attach::current() else { return };
     let Some(function) = attached.functions.get(is_driver, number) else { return };
+    // SAFETY: where a call returns, this is its status.
+    let succeeded = data.returned.is_null() || unsafe { *data.returned } == 0;
     let behind = match (function.waits_for, function.arguments) {
-        // SAFETY: the caller's promise; the function is the one of the call.
-        (Some(waits_for), _) => unsafe { waited(attached.cupti, waits_for, data) },
+        // SAFETY: the caller's promise; the function is the one of the call, which has waited.
+        (Some(waits_for), _) if succeeded => unsafe { waited(attached.cupti, waits_for, data) },
         (None, Some(known)) if !data.parameters.is_null() => {
             let mut bytes = [0; arguments::MOST];
-            // SAFETY: where a call returns, this is its status; CUPTI's structure of the arguments of that function.
-            let end = unsafe {
-                let succeeded = data.returned.is_null() || *data.returned == 0;
-                arguments::copy(known, data.parameters, succeeded, &mut bytes)
-            };
+            // SAFETY: CUPTI's structure of the arguments of that function.
+            let end = unsafe { arguments::copy(known, data.parameters, succeeded, &mut bytes) };
             Some(Behind::arguments(&bytes[..end]))
         }
         _ => None,
@@ -97,7 +100,7 @@ unsafe fn returned(is_driver: bool, number: u32, data: &CallbackData) {
 /// What a call has waited for, with the numbers that CUPTI's records have of it.
 ///
 /// # Safety
-/// As CUPTI has filled it in for a call of a function that waits so.
+/// As CUPTI has filled it in for a call, without failure, of a function that waits so.
 unsafe fn waited(cupti: &Cupti, waits_for: WaitsFor, data: &CallbackData) -> Option<Behind> {
     let context = data.context_uid;
     let detail = match waits_for {
@@ -105,13 +108,16 @@ unsafe fn waited(cupti: &Cupti, waits_for: WaitsFor, data: &CallbackData) -> Opt
             Detail::Synchronization { kind: WAITS_FOR_CONTEXT, context, stream: 0, event: 0 }
         }
         WaitsFor::Stream { per_thread } => {
-            let ask =
-                cupti.get_stream_id.filter(|_| !data.context.is_null() && !data.parameters.is_null())?;
+            let ask = cupti.get_stream_id.filter(|_| !data.parameters.is_null())?;
+            let _asking = attach::Asking::begin()?;
             let mut stream = 0;
             // SAFETY: the stream is the function's argument, and exists: the call has just waited for it. A place for the number.
             let answer = unsafe {
                 let handle = data.parameters.cast::<*mut c_void>().read_unaligned();
-                ask(data.context, handle, per_thread.into(), &raw mut stream)
+                // A stream may be of another context than the thread's; a default stream is that of the thread's.
+                let context =
+                    if handle.addr() > LAST_DEFAULT_STREAM { ptr::null_mut() } else { data.context };
+                ask(context, handle, per_thread.into(), &raw mut stream)
             };
             if answer != status::SUCCESS {
                 return None;

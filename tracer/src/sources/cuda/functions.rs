@@ -45,7 +45,7 @@ pub(super) struct CudaFunction {
 pub(super) enum WaitsFor {
     /// The stream that is its first argument, where `per_thread` says which one null is.
     Stream { per_thread: bool },
-    /// All that its context has.
+    /// All that its thread's context has.
     Context,
 }
 
@@ -124,7 +124,7 @@ impl CudaFunction {
         let waits_for = match plain {
             "StreamSynchronize" => Some(WaitsFor::Stream { per_thread: false }),
             "StreamSynchronize_ptsz" => Some(WaitsFor::Stream { per_thread: true }),
-            "DeviceSynchronize" | "CtxSynchronize" => Some(WaitsFor::Context),
+            "DeviceSynchronize" | "ThreadSynchronize" | "CtxSynchronize" => Some(WaitsFor::Context),
             _ => None,
         };
         let waits = plain.contains("Synchronize") || plain.starts_with("StreamWaitEvent");

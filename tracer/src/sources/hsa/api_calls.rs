@@ -2,7 +2,7 @@
 //! by then, the recorder's own hooks included. The recorder itself calls the originals, so that its own calls are no rows.
 //!
 //! Where a function is in which table says api_calls/tables.txt, written by tables.py there, for all layouts up to that of August 2026.
-//! Later ones have more functions at the end, which are left as they are.
+//! Later ones have more functions at the end, which are left as they are, as are those whose places changed from version to version.
 
 use std::sync::OnceLock;
 

@@ -14,9 +14,8 @@ use crate::hsa_runtime::own_queue::QueueFunctions;
 /// Size of hsa_amd tables from which on two entries are at place 17 that older ones lack (ROCm 5.6 inserted them without
 /// changing the major version: hsa_api_trace.h of 5.5 and 5.6).
 const NEW_LAYOUT: u32 = 456;
-/// What is behind this byte moved between versions of the same major number (hsa_api_trace.h of August 2026 and its history).
-const MOVED_FROM: u32 = 672;
-/// Size and step of the one extension table known to have hsa_amd_queue_create, at [`QUEUE_CREATE`].
+/// Size and step of the one extension table known to have hsa_amd_queue_create, at [`QUEUE_CREATE`]: what is behind byte 672
+/// moved between versions of the same major number (hsa_api_trace.h of August 2026 and its history).
 const WITH_QUEUE_CREATE: (u32, u32) = (744, 18);
 /// See [`WITH_QUEUE_CREATE`].
 const QUEUE_CREATE: usize = 704;
@@ -128,9 +127,9 @@ pub(crate) struct AmdEntry {
     pub(crate) set_priority: usize,
     pub(crate) set_cu_mask: usize,
     pub(crate) memory_async_copy_rect: usize,
-    /// From August 2026 on.
+    /// Only in the new layout; tables of 2026 reach so far.
     pub(crate) counted_queue_acquire: Option<usize>,
-    /// From August 2026 on.
+    /// As the one before.
     pub(crate) memory_async_batch_copy: Option<usize>,
     /// Only where its place is known.
     pub(crate) queue_create: Option<usize>,
@@ -140,7 +139,6 @@ impl AmdEntry {
     /// The layout of a table of `size` bytes (minor_id) and that step_id.
     pub(crate) fn of(size: u32, step: u32) -> AmdEntry {
         let new = size >= NEW_LAYOUT;
-        let newest = size >= MOVED_FROM;
         let moved = if new { 16 } else { 0 };
         AmdEntry {
             set_profiler_enabled: 32,
@@ -162,8 +160,8 @@ impl AmdEntry {
             set_priority: 312 + moved,
             set_cu_mask: 96,
             memory_async_copy_rect: 320 + moved,
-            counted_queue_acquire: newest.then_some(624),
-            memory_async_batch_copy: newest.then_some(640),
+            counted_queue_acquire: new.then_some(624),
+            memory_async_batch_copy: new.then_some(640),
             queue_create: ((size, step) == WITH_QUEUE_CREATE).then_some(QUEUE_CREATE),
         }
     }
@@ -384,6 +382,8 @@ mod tests {
             assert_eq!(entry.intercept_register, intercept_create + 8, "{release}");
             assert_eq!(entry.memory_async_copy_rect, rect, "{release}");
             assert_eq!(entry.queue_create, None, "{release}");
+            let of_2026 = (entry.counted_queue_acquire, entry.memory_async_batch_copy);
+            assert_eq!(of_2026, on_engine.map_or((None, None), |_| (Some(624), Some(640))), "{release}");
         }
         assert_eq!(AmdEntry::of(744, 18).queue_create, Some(704));
         assert_eq!(AmdEntry::of(744, 17).queue_create, None, "another order of the entries at the end");
