@@ -104,11 +104,11 @@ pub(super) fn current() -> Option<&'static Attachment> {
 pub(super) struct Asking(());
 
 impl Asking {
-    /// Nothing: CUPTI is being given back.
+    /// Nothing: CUPTI is being given back, or was since the thread looked.
     pub(super) fn begin() -> Option<Asking> {
         ASKING.fetch_add(1, Ordering::SeqCst);
         let asking = Asking(());
-        (!LEAVES.load(Ordering::SeqCst)).then_some(asking)
+        (!LEAVES.load(Ordering::SeqCst) && current().is_some()).then_some(asking)
     }
 }
 
