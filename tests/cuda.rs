@@ -152,6 +152,74 @@ fn columns_say_what_cupti_says() {
     assert!(info.contains("CUDA 13.0, CUPTI 13.0 (130001), libcupti.so.13\n"), "{info}");
 }
 
+/// Expects 30 kernels of HIP's on the software GPU, GPU 0, 50 of CUDA's on GPU 1, each linked to its call, and what is known of both GPUs.
+fn expect_both_vendors(dir: &Dir, trace: &Trace, timing: &str) {
+    trace.check_integrity();
+    let kernels = counts(
+        trace,
+        "select gpuId || ' ' || description, count(*) from op where opType = 'KernelExecution' group by 1",
+    );
+    assert_eq!(kernels, map(&[("0 add_one(float*)", 30), ("1 empty()", 50)]));
+    let linked =
+        "select A.apiName || ' ' || O.gpuId, count(*) from rocpd_api_ops L join rocpd_op O on O.id = L.op_id
+        join api A on A.id = L.api_id group by 1";
+    assert_eq!(counts(trace, linked), map(&[("cuLaunchKernel 1", 50), ("hipLaunchKernel 0", 30)]));
+    let fact = |key: &str| trace.metadata(key).into_values().collect::<Vec<_>>();
+    assert_eq!(fact("gpu::%::name"), ["simgpu gfx900", "NVIDIA stand-in"]);
+    assert_eq!(fact("gpu::%::target").len(), 2);
+    let of_sessions = |key: &str| {
+        let mut words: Vec<String> =
+            fact(key).iter().flat_map(|text| text.split(',').map(String::from)).collect();
+        words.sort();
+        words
+    };
+    assert_eq!(of_sessions("session::%::timing").join(","), timing);
+    assert_eq!(of_sessions("session::%::sources"), ["cuda", "hip", "hsa"]);
+    for of in ["hsa", "hip", "cuda", "cupti"] {
+        assert_eq!(fact(&format!("session::%::version::{of}")).len(), 1, "{of}");
+    }
+    let info = tool(rpd().to_str().unwrap(), &["info", dir.path("trace.rpd").to_str().unwrap()]);
+    for shown in ["NVIDIA stand-in", "gfx900", "CUDA 13.0"] {
+        assert!(info.contains(shown), "no {shown} in {info}");
+    }
+}
+
+#[test]
+fn one_process_may_use_gpus_of_two_vendors() {
+    // The second vendor's GPUs are found after the facts of the first are in the file, or right behind them.
+    for (order, pause, times) in [
+        (["hip", "cuda"], "1500", "hsa"),
+        (["cuda", "hip"], "1500", "hsa"),
+        (["hip", "cuda"], "0", "hip"),
+        (["cuda", "hip"], "0", "hsa"),
+    ] {
+        let dir = Dir::new();
+        let run = order.into_iter().fold(Run::new(&dir, program("both_vendors")), Run::arg).arg(pause);
+        let run = run.env("LD_LIBRARY_PATH", libraries(&dir, 130_001)).gpus(1).env("RPDT_TIMING", times);
+        let ran = run.recorded(Loading::RpdRecord).run();
+        assert_eq!(ran.expect(0).stdout, "done\n", "{ran}");
+        let trace = dir.trace("trace.rpd");
+        expect_both_vendors(&dir, &trace, if times == "hip" { "cupti,hip" } else { "cupti,hsa" });
+        assert_eq!(
+            trace.metadata("session::%::timing").into_values().collect::<Vec<_>>(),
+            [format!("{times},cupti")]
+        );
+    }
+}
+
+#[test]
+fn two_processes_of_two_vendors_share_a_file() {
+    let dir = Dir::new();
+    let one = |vendor: &'static str| {
+        let run = Run::new(&dir, program("both_vendors")).arg(vendor).arg("none").arg("0").gpus(1);
+        run.env("LD_LIBRARY_PATH", libraries(&dir, 130_001)).recorded(Loading::Preload)
+    };
+    for running in Run::start_all(&[one("hip"), one("cuda")]) {
+        running.finish().expect(0);
+    }
+    expect_both_vendors(&dir, &dir.trace("trace.rpd"), "cupti,hsa");
+}
+
 /// The arguments of the calls of that function, each once.
 fn arguments(trace: &Trace, function: &str) -> Vec<String> {
     trace.texts(&format!("select distinct args from api where apiName = '{function}' order by args"))

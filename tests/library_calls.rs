@@ -43,6 +43,13 @@ fn calls_have_their_arguments_whatever_passes_them() {
             "nccl ncclAllReduce",
             "nccl ncclGroupEnd",
             "rocsolver rocsolver_sgesvdx",
+            "hipblaslt hipblasLtMatmul",
+            "hipblaslt hipblasLtMatmul",
+            "hipblaslt hipblasLtMatmul",
+            "hipblaslt hipblasLtMatmul",
+            "miopen miopenConvolutionForward",
+            "miopen miopenConvolutionForward",
+            "miopen miopenConvolutionForward",
             "rocblas rocblas_saxpy",
         ],
         "what a library calls of itself is part of its call, and the call that threw is lost"
@@ -69,7 +76,23 @@ fn calls_have_their_arguments_whatever_passes_them() {
         "{}",
         args[15]
     );
-    assert!(args[16].contains("alpha=0x5000 |"), "a scalar in the GPU's memory: {}", args[16]);
+    assert!(args[23].contains("alpha=0x5000 |"), "a scalar in the GPU's memory: {}", args[23]);
+    let product = " | transA=HIPBLAS_OP_T | transB=HIPBLAS_OP_N | m=32 | n=64 | k=48 | a_type=HIP_R_16F | b_type=HIP_R_16F | c_type=HIP_R_16F | \
+                   d_type=HIP_R_16F | compute_type=HIPBLAS_COMPUTE_32F | scale_type=HIP_R_32F | lda=50 | ldb=48 | ldc=32 | ldd=32";
+    for args in &args[16..18] {
+        assert!(
+            args.contains(" | alpha=0.5 | ") && args.contains(" | beta=0 | ") && args.ends_with(product),
+            "{args}"
+        );
+    }
+    let batch =
+        " | batch_count=3 | stride_a=5000 | stride_b=5000 | stride_c=5000 | stride_d=5000 | epilogue=4";
+    assert!(args[18].contains(" | m=128 | n=64 | k=48 | ") && args[18].ends_with(batch), "{}", args[18]);
+    assert!(!args[19].contains(" | m="), "its descriptor is gone: {}", args[19]);
+    let convolution = " | data_type=miopenFloat | mode=miopenConvolution | in=2,3,8,16 | filter=4,3,3,5 | out=2,4,8,14 | out_layout=channels_last | \
+                       pad=1,1 | stride=1,1 | dilation=1,1 | groups=1";
+    assert!(args[20].ends_with(convolution) && args[21].ends_with(convolution), "{} {}", args[20], args[21]);
+    assert!(!args[22].contains(" | in="), "its descriptor is gone: {}", args[22]);
     let lost = trace.lost();
     assert!(
         lost.len() == 1 && lost.iter().all(|(cause, count)| cause.ends_with("::abandoned") && count == "1"),
@@ -160,6 +183,33 @@ fn configurations_have_time_speed_kernels_and_a_command() {
         assert!((of["bus_gb_per_s"].as_f64().unwrap() - bus).abs() < 1e-9, "{of}");
     }
     assert_eq!(two["bench"], "all_reduce_perf -b 4096 -e 4096 -d float -o sum -g 2");
+    // What descriptors say is a configuration with its speed and its command.
+    let product = of("hipblasLtMatmul", "m=32 | n=64 | k=48");
+    assert_eq!((product["calls"].as_u64(), product["operations"].as_u64()), (Some(2), Some(2)), "{product}");
+    let rate = product["gflop_per_s"].as_f64().unwrap() * product["gpu_ns"].as_f64().unwrap();
+    assert!((rate - 2.0 * 2.0 * 32.0 * 64.0 * 48.0).abs() < 1e-6 * rate, "{product}");
+    let line = "hipblaslt-bench --api_method c -m 32 -n 64 -k 48 --lda 50 --ldb 48 --ldc 32 --ldd 32 --alpha 0.5 --beta 0 --transA T --transB N \
+                --batch_count 1 --a_type f16_r --b_type f16_r --c_type f16_r --d_type f16_r --compute_type f32_r";
+    assert_eq!(product["bench"], line);
+    let batch = of("hipblasLtMatmul", "batch_count=3");
+    let rate = batch["gflop_per_s"].as_f64().unwrap() * batch["gpu_ns"].as_f64().unwrap();
+    assert!((rate - 3.0 * 2.0 * 128.0 * 64.0 * 48.0).abs() < 1e-6 * rate, "{batch}");
+    let convolution = of("miopenConvolutionForward", "in=2,3,8,16");
+    let rate = convolution["gflop_per_s"].as_f64().unwrap() * convolution["gpu_ns"].as_f64().unwrap();
+    assert!((rate - 2.0 * 2.0 * (2 * 4 * 8 * 14) as f64 * 45.0).abs() < 1e-6 * rate, "{convolution}");
+    let driver = "./bin/MIOpenDriver conv -n 2 -c 3 -H 8 -W 16 -k 4 -y 3 -x 5 -p 1 -q 1 -u 1 -v 1 -l 1 -j 1 --out_layout NHWC -m conv -g 1 -F 1 -t 1";
+    assert_eq!(convolution["bench"], driver);
+    let written = tool(
+        rpd().to_str().unwrap(),
+        &["export", "library-trace", "--date", "today", file.to_str().unwrap()],
+    );
+    let rows: Vec<&str> =
+        written.split("\r\n").filter(|row| row.contains("miopen") || row.contains("hipblaslt")).collect();
+    assert!(rows.iter().any(|row| row.ends_with(&format!(",hipblaslt,{line},2"))), "{written}");
+    assert!(
+        rows.iter().any(|row| row.ends_with(&format!(",miopen,{driver},2"))) && rows.len() == 3,
+        "{written}"
+    );
     let text = tool(rpd().to_str().unwrap(), &["libraries", "--bench", file.to_str().unwrap()]);
     assert!(
         text.contains("  3 x multiply(float*)") && text.contains("  $ ./rocblas-bench -f gemm"),

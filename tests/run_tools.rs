@@ -49,3 +49,55 @@ fn stacked_tools_have_their_files_from_one_run() {
         assert!(!rows.is_empty() && rows.iter().all(|row| row.ends_with(ends)), "{csv}");
     }
 }
+
+#[test]
+fn tools_of_several_libraries_share_a_file() {
+    // The first generation of madengine's tools left an empty file where two were stacked.
+    let dir = Dir::new();
+    let run =
+        Run::new(&dir, rpd()).arg("run").arg("--tools").arg("rocblas_trace,hipblaslt_trace,miopen_trace");
+    let ran = run.arg("--").arg(program("library_calls")).run();
+    assert_eq!(ran.expect(3).stdout, "done 0\n", "{ran}");
+    let csv = fs::read_to_string(dir.path("library_trace.csv")).unwrap();
+    let calls = |library: &str| {
+        let rows = csv
+            .lines()
+            .filter_map(|row| row.split(',').nth(3).filter(|of| *of == library).and(row.rsplit(',').next()));
+        rows.map(|calls| calls.parse::<u32>().unwrap()).sum::<u32>()
+    };
+    // Of the sums of vectors one threw; the last two are of scalars in the GPU's memory.
+    assert_eq!((calls("rocblas"), calls("hipblaslt"), calls("miopen")), (7, 3, 2), "{csv}");
+}
+
+#[test]
+fn ranks_of_a_job_share_the_trace_and_its_exports() {
+    // Of the original's tools the last rank to end replaced the files of the others.
+    let dir = Dir::new();
+    let rank = |rank: &str| {
+        let run =
+            Run::new(&dir, rpd()).arg("run").arg("--tools").arg("rpd").arg("--").arg(program("control"));
+        let wait = format!("wait=go{rank}");
+        let run = ["gpu", "mark=a", "say=ready", &wait].into_iter().fold(run, Run::arg);
+        run.env("RANK", rank).env("WORLD_SIZE", "2").env("SLURM_JOB_ID", "77")
+    };
+    let mut ranks = Run::start_all(&[rank("0"), rank("1")]);
+    ranks.iter_mut().for_each(|running| running.wait_for_output("ready"));
+    for (number, running) in ranks.into_iter().enumerate() {
+        dir.touch(&format!("go{number}"));
+        running.finish().expect(0);
+    }
+    let trace = dir.trace("rpd_output/trace.rpd");
+    trace.check_integrity();
+    let ranks = "select distinct value from rocpd_metadata where tag like 'session::%::env::RANK' order by 1";
+    assert_eq!(trace.texts(ranks), ["0", "1"]);
+    let json: serde_json::Value =
+        serde_json::from_slice(&fs::read(dir.path("rpd_output/trace.json")).unwrap()).unwrap();
+    let pids = trace.texts("select distinct value from rocpd_metadata where tag like 'session::%::pid'");
+    let events = json["traceEvents"].as_array().unwrap();
+    for pid in pids {
+        assert!(
+            events.iter().any(|event| event["ph"] == "X" && event["pid"].to_string().contains(&pid)),
+            "{pid}: {json}"
+        );
+    }
+}

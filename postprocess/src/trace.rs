@@ -17,8 +17,8 @@ use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use rpd_schema::Version;
 use rpd_schema::text::{shown, text_of};
+use rpd_schema::{GpuInfo, SessionInfo, Version, session_fact};
 use rusqlite::{Connection, OptionalExtension, Statement};
 
 use crate::notes::Notes;
@@ -55,11 +55,32 @@ pub fn open(file: &Path, notes: &dyn Notes) -> Result<(Connection, Version)> {
     Ok((trace, version))
 }
 
-/// Sessions whose dispatches have the LDS that the launch adds in place of all of it: HIP tells no more of its commands.
-pub(crate) fn sessions_timed_by_hip(trace: &Connection) -> rusqlite::Result<HashSet<i64>> {
-    let sessions = rpd_schema::sessions(trace)?.into_iter();
-    let by_hip = sessions.filter(|session| session.get("timing") == Some("hip"));
-    Ok(by_hip.map(|session| i64::from(session.session)).collect())
+/// Dispatches that have the LDS that the launch adds in place of all of it: HIP, which has timed them, says no more of its commands.
+pub(crate) struct TimedByHip {
+    sessions: HashSet<i64>,
+    /// Sessions that HIP times may use these as well, which CUPTI times.
+    gpus_of_nvidia: HashSet<i64>,
+}
+
+impl TimedByHip {
+    pub(crate) fn of(trace: &Connection) -> rusqlite::Result<TimedByHip> {
+        let is_by_hip = |session: &SessionInfo| {
+            session.get(session_fact::TIMING).is_some_and(|by| by.split(',').any(|source| source == "hip"))
+        };
+        let is_of_nvidia =
+            |gpu: &GpuInfo| gpu.get(session_fact::GPU_TARGET).is_some_and(|target| target.starts_with("sm_"));
+        let sessions = rpd_schema::sessions(trace)?.into_iter().filter(is_by_hip);
+        let gpus = rpd_schema::gpus(trace)?.into_iter().filter(is_of_nvidia);
+        Ok(TimedByHip {
+            sessions: sessions.map(|session| i64::from(session.session)).collect(),
+            gpus_of_nvidia: gpus.map(|gpu| i64::from(gpu.gpu)).collect(),
+        })
+    }
+
+    /// Whether HIP has timed that session's dispatches on that GPU.
+    pub(crate) fn has(&self, session: i64, gpu: i64) -> bool {
+        self.sessions.contains(&session) && !self.gpus_of_nvidia.contains(&gpu)
+    }
 }
 
 /// Whether anything was recorded into the trace `file`: a call, an operation or a sensor's value.

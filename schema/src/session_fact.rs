@@ -28,6 +28,8 @@ pub const END_MONOTONIC_NS: &str = "end_monotonic_ns";
 pub const END_REALTIME_NS: &str = "end_realtime_ns";
 /// The sources that found what they observe: their names with commas between them, `hsa,hip`.
 pub const SOURCES: &str = "sources";
+/// What times operations: `hsa`, `hip`, `cupti`, or two of them with a comma between them where the process uses GPUs of two vendors.
+pub const TIMING: &str = "timing";
 /// Which run of `rpd record` the process belonged to: a name that no other run has.
 pub const RUN: &str = "run";
 /// Version of the recorder.

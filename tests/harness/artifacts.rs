@@ -257,6 +257,7 @@ pub(crate) fn program(name: &str) -> PathBuf {
         "cuda_work" | "cuda_work_profile" => {
             ("tests/programs/cuda/work.c".into(), CC, &["-ldl", "-lpthread"])
         }
+        "both_vendors" => ("tests/programs/cuda/both.hip".into(), HIP, &["-ldl"]),
         "libcuda.so.1" => {
             ("fixtures/simcuda/libcuda.c".into(), SIMCUDA, &["-Wl,-soname,libcuda.so.1", "-ldl", "-lpthread"])
         }

@@ -4,12 +4,14 @@
 //! - `description`: what the functions are called and passed, from the libraries' headers
 //! - `trampoline`: one function for each, which lets the recorder see a call begin and end
 //! - `call`: a call, from its beginning to its record; `arguments`: what is kept of it, and as text
-//! - `communicators`: how many ranks the communicators of collectives have
+//! - `communicators`: how many ranks the communicators of collectives have; `descriptors`: what the descriptors of products and convolutions
+//!   say
 
 mod arguments;
 mod call;
 mod communicators;
 mod description;
+mod descriptors;
 mod trampoline;
 
 use rpd_transport::records;

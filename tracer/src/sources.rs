@@ -79,8 +79,9 @@ impl GpuTable for KnownGpus {
         version::all().into_iter().chain(ALL.iter().flat_map(|source| source.versions())).collect()
     }
 
-    fn timing(&self) -> Option<&'static str> {
-        timing::chosen().map(timing::Timing::name).or_else(|| ALL.iter().find_map(|source| source.timing()))
+    fn timing(&self) -> Vec<&'static str> {
+        let chosen = timing::chosen().map(timing::Timing::name);
+        chosen.into_iter().chain(ALL.iter().filter_map(|source| source.timing())).collect()
     }
 }
 

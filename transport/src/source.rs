@@ -272,8 +272,8 @@ pub trait GpuTable: Sync {
         Vec::new()
     }
 
-    /// What times operations, such as `hsa`; nothing before something does.
-    fn timing(&self) -> Option<&'static str>;
+    /// What times operations, such as `hsa`; more than one where the process uses GPUs of two vendors, none before something does.
+    fn timing(&self) -> Vec<&'static str>;
 }
 
 /// A kernel in words.

@@ -55,8 +55,8 @@ impl GpuTable for Table {
     fn gpus(&self) -> Vec<GpuFacts> {
         vec![GpuFacts { index: 0, name: "Toy GPU".into(), ..GpuFacts::default() }]
     }
-    fn timing(&self) -> Option<&'static str> {
-        Some("toy")
+    fn timing(&self) -> Vec<&'static str> {
+        vec!["toy"]
     }
 }
 

@@ -20,7 +20,7 @@ enum Stands {
     Rocprofv3,
     /// Perfetto's protobuf.
     Perfetto,
-    /// Calls of this library, and what library_trace.csv has of them: MIOpen's commands are in its log alone, and RCCL has none.
+    /// Calls of this library, and what library_trace.csv has of them: of MIOpen convolutions, of RCCL nothing.
     Library { library: &'static str, rows: &'static [&'static str] },
     /// What a sensor reads.
     Sensor { sensor: &'static str, prefix: &'static str },
@@ -53,7 +53,7 @@ const TOOLS: [(&str, Result<Stands, &str>); 27] = [
     ("rocm_trace_lite_default", Ok(TraceLite)),
     ("rocblas_trace", Ok(Library { library: "rocblas", rows: &["rocblas", "rocblas_function"] })),
     ("hipblaslt_trace", Ok(Library { library: "hipblaslt", rows: &["hipblaslt"] })),
-    ("miopen_trace", Ok(Library { library: "miopen", rows: &[] })),
+    ("miopen_trace", Ok(Library { library: "miopen", rows: &["miopen"] })),
     ("tensile_trace", Ok(Library { library: "rocblas", rows: &["tensile"] })),
     ("rccl_trace", Ok(Library { library: "rccl", rows: &[] })),
     ("gpu_info_power_profiler", Ok(Sensor { sensor: "power", prefix: "POWER_" })),

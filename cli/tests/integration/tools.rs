@@ -117,6 +117,41 @@ fn the_first_line_of_performance_is_kept() {
 }
 
 #[test]
+fn what_the_command_prints_stays_where_it_is() {
+    // madengine takes the lines that it understands out of both streams, and all of stderr with one of them.
+    let dir = Dir::new();
+    let prints = "echo './rocblas-bench -f gemm -m 64'; echo './rocblas-bench -f gemm -m 65' >&2; echo 'performance: 3 samples' >&2; echo end; exit 5";
+    let ran = dir.run(&tools("rocblas_trace,miopen_trace", &["--force"], &["sh", "-c", prints]));
+    assert_eq!(ran.expect(5).stdout, "./rocblas-bench -f gemm -m 64\nend\n");
+    let stderr: Vec<&str> = ran.stderr.lines().filter(|line| !line.starts_with("rpd: ")).collect();
+    assert_eq!(stderr, ["./rocblas-bench -f gemm -m 65", "performance: 3 samples"], "{ran}");
+}
+
+#[test]
+fn libraries_are_asked_for_ranges_of_their_own() {
+    let dir = Dir::new();
+    let shows = ["sh", "-c", "echo $HIPBLASLT_ENABLE_MARKER,$MIOPEN_ENABLE_LOGGING_ROCTX"];
+    let record = |libraries: &str| {
+        let mut command =
+            dir.rpd(&[&["record", "--force", "--libraries", libraries, "--"], &shows[..]].concat());
+        command.env_remove("HIPBLASLT_ENABLE_MARKER").env_remove("MIOPEN_ENABLE_LOGGING_ROCTX");
+        command
+    };
+    for (libraries, printed) in
+        [("all", "2,1\n"), ("hipblaslt", "2,\n"), ("rocblas,miopen", ",1\n"), ("rocblas", ",\n")]
+    {
+        assert_eq!(ran(&mut record(libraries)).expect(0).stdout, printed, "{libraries}");
+    }
+    let own = ran(record("all").env("HIPBLASLT_ENABLE_MARKER", "0"));
+    assert_eq!(own.expect(0).stdout, "0,1\n", "what the user has set stays");
+    let tool = ran(dir
+        .rpd(&tools("hipblaslt_trace", &["--force"], &shows))
+        .env_remove("HIPBLASLT_ENABLE_MARKER")
+        .env_remove("MIOPEN_ENABLE_LOGGING_ROCTX"));
+    assert_eq!(tool.expect(0).stdout, "2,\n");
+}
+
+#[test]
 fn sensors_are_madengine_s_bytes() {
     let dir = Dir::new();
     let trace = dir.trace(
@@ -247,6 +282,15 @@ fn logs_are_read_line_by_line_whatever_they_are() {
         format!("{header}0,today,,rocblas,{rocblas},3\r\n0,today,,tensile,Cijk_A,1\r\n")
     );
     export(&["one.log", "no.log"]).expect(1).says(&["cannot read the log no.log"]);
+    // A call of MIOpen's counts as often as it is there.
+    let miopen = "MIOpen(HIP): Command [LogCmdConvolution] ./bin/MIOpenDriver conv -n 1 -F 1 -t 1\n";
+    dir.write("miopen.log", [miopen, "other\n", miopen, &miopen.replace("-F 1", "-F 2")].concat());
+    assert_eq!(
+        export(&["miopen.log"]).expect(0).stdout,
+        format!(
+            "{header}0,today,,miopen,./bin/MIOpenDriver conv -n 1 -F 1 -t 1,2\r\n0,today,,miopen,./bin/MIOpenDriver conv -n 1 -F 2 -t 1,1\r\n"
+        )
+    );
     let shown = dir.run(&["libraries", "--csv", "--log", "one.log", "two.log"]);
     assert_eq!(
         shown.expect(0).stdout,

@@ -19,7 +19,7 @@ use crate::region::{Region, Selected};
 use crate::trace::launch::LaunchJoin;
 use crate::trace::op_kind::KERNEL_TYPES;
 use crate::trace::replaced::NOT_IN_FILE;
-use crate::trace::{has_table, open, sessions_timed_by_hip};
+use crate::trace::{TimedByHip, has_table, open};
 
 /// The kernels of a trace: what it says of them itself, and where their code is.
 pub struct TraceCode {
@@ -142,7 +142,7 @@ impl TraceCode {
             .iter()
             .filter_map(|gpu| Some((i64::from(gpu.gpu), gpu.get(session_fact::GPU_TARGET)?.to_string())))
             .collect();
-        let by_hip = sessions_timed_by_hip(trace)?;
+        let by_hip = TimedByHip::of(trace)?;
         let facts = facts(trace)?;
         // Sessions name the same code object each for itself.
         let objects: BTreeSet<&SavedObject> =
@@ -186,7 +186,7 @@ impl TraceCode {
                 }
             };
             let lds = number(row, 10)?;
-            let is_by_hip = by_hip.contains(&row.get(11)?);
+            let is_by_hip = by_hip.has(row.get(11)?, row.get(5)?);
             let static_lds = own.map(|own| own.kernel.group_segment_fixed_size);
             let added = if is_by_hip { Some(lds) } else { static_lds.map(|own| lds.saturating_sub(own)) };
             let workgroup = [number(row, 7)?, number(row, 8)?, number(row, 9)?];

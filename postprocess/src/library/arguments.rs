@@ -38,6 +38,12 @@ impl<'a> Arguments<'a> {
         pairs.join(" | ")
     }
 
+    /// Numbers with commas between them.
+    #[must_use]
+    pub fn list(&self, name: &str) -> Option<Vec<u64>> {
+        self.text(name)?.split(',').map(|number| number.parse().ok()).collect()
+    }
+
     /// A handle or address.
     #[must_use]
     pub fn address(&self, name: &str) -> Option<u64> {
@@ -70,7 +76,7 @@ const fn number_type(name: &'static str, bytes: u64, is_complex: bool) -> Number
 }
 
 /// Types by how the names of rocBLAS's, hipBLAS's and cuBLAS's values end.
-const TYPES: [(&str, &str, NumberType); 10] = [
+const TYPES: [(&str, &str, NumberType); 12] = [
     ("_f16_r", "_R_16F", number_type("f16_r", 2, false)),
     ("_bf16_r", "_R_16BF", number_type("bf16_r", 2, false)),
     ("_f32_r", "_R_32F", number_type("f32_r", 4, false)),
@@ -81,6 +87,8 @@ const TYPES: [(&str, &str, NumberType); 10] = [
     ("_i32_r", "_R_32I", number_type("i32_r", 4, false)),
     ("_f8_r", "_R_8F_E4M3", number_type("f8_r", 1, false)),
     ("_bf8_r", "_R_8F_E5M2", number_type("bf8_r", 1, false)),
+    ("_f8_fnuz_r", "_R_8F_E4M3_FNUZ", number_type("f8_r", 1, false)),
+    ("_bf8_fnuz_r", "_R_8F_E5M2_FNUZ", number_type("bf8_r", 1, false)),
 ];
 
 impl NumberType {
@@ -114,6 +122,9 @@ const EXTENDED: [&str; 7] = ["axpy_", "dot", "geam_", "nrm2_", "rot_", "scal_", 
 pub fn blas(function: &str) -> Option<(String, Option<NumberType>)> {
     let bare = ["rocblas_", "hipblas", "cublas"].iter().find_map(|prefix| function.strip_prefix(prefix))?;
     let bare = bare.trim_end_matches("_v2").trim_end_matches("_64");
+    if bare == "LtMatmul" {
+        return Some(("gemm".to_string(), None));
+    }
     // hipBLAS and cuBLAS: SgemmStridedBatched.
     let mut snake = String::new();
     for (place, c) in bare.char_indices() {
@@ -172,6 +183,7 @@ mod tests {
         );
         assert_eq!(named("cublasDotcEx"), Some(("dotc_ex".into(), None)));
         assert_eq!(named("cublasSgemmEx"), Some(("gemm_ex".into(), Some("f32_r"))));
+        assert_eq!(named("hipblasLtMatmul"), Some(("gemm".into(), None)));
         assert_eq!(named("rocblas_set_matrix"), None);
         assert_eq!(named("ncclAllReduce"), None);
     }

@@ -1,4 +1,4 @@
-//! The command that runs a call again by itself: a line for rocblas-bench, rccl-tests or rocfft-bench.
+//! The command that runs a call again by itself: a line for rocblas-bench, hipblaslt-bench, MIOpenDriver, rccl-tests or rocfft-bench.
 
 use std::fmt::Write;
 
@@ -15,6 +15,8 @@ pub fn command(library: &str, function: &str, arguments: &Arguments<'_>) -> Opti
     }
     match library {
         "rocblas" => rocblas(function, arguments),
+        "hipblaslt" if function == "hipblasLtMatmul" => hipblaslt(arguments),
+        "miopen" => miopen(function, arguments),
         "rccl" | "nccl" => collective(function, arguments),
         "rocfft" => rocfft(arguments),
         _ => None,
@@ -66,6 +68,119 @@ fn rocblas(function: &str, arguments: &Arguments<'_>) -> Option<String> {
         options += 1;
     }
     (options > 0).then_some(line)
+}
+
+/// A product whose descriptors are known. hipBLASLt's own log (HIPBLASLT_LOG_MASK=32) has more options, which are as here where they are left out.
+fn hipblaslt(arguments: &Arguments<'_>) -> Option<String> {
+    const RELU: u64 = 2;
+    const BIAS: u64 = 4;
+    const GELU: u64 = 32;
+    let mut line = "hipblaslt-bench --api_method c".to_string();
+    for key in ["m", "n", "k"] {
+        let _ = write!(line, " -{key} {}", arguments.number(&[key])?);
+    }
+    for key in ["lda", "ldb", "ldc", "ldd", "stride_a", "stride_b", "stride_c", "stride_d"] {
+        if let Some(number) = arguments.number(&[key]) {
+            let _ = write!(line, " --{key} {number}");
+        }
+    }
+    for key in ["alpha", "beta"] {
+        // Where scalars lie in the GPU's memory their values are not known.
+        if let Some(value) = arguments.text(key).filter(|value| !value.starts_with("0x")) {
+            let _ = write!(line, " --{key} {value}");
+        }
+    }
+    for key in ["transA", "transB"] {
+        let _ = write!(line, " --{key} {}", operation(arguments.text(key)?)?);
+    }
+    let _ = write!(line, " --batch_count {}", arguments.number(&["batch_count"]).unwrap_or(1));
+    let epilogue = arguments.number(&["epilogue"]).unwrap_or(1);
+    if epilogue & BIAS != 0 {
+        line.push_str(" --bias_vector");
+    }
+    for key in ["a_type", "b_type", "c_type", "d_type"] {
+        let _ = write!(line, " --{key} {}", NumberType::of_value(arguments.text(key)?)?.name);
+    }
+    let compute =
+        match arguments.text("compute_type")?.strip_prefix("HIPBLAS_COMPUTE_")?.trim_end_matches("_PEDANTIC")
+        {
+            "16F" => "f16_r",
+            "32F" => "f32_r",
+            "32F_FAST_16F" => "f32_f16_r",
+            "32F_FAST_16BF" => "f32_bf16_r",
+            "32F_FAST_TF32" => "xf32_r",
+            "64F" => "f64_r",
+            "32I" => "i32_r",
+            _ => return None,
+        };
+    let _ = write!(line, " --compute_type {compute}");
+    match epilogue & !BIAS {
+        0 | 1 => {}
+        RELU => line.push_str(" --activation_type relu"),
+        GELU => line.push_str(" --activation_type gelu"),
+        _ => return None,
+    }
+    Some(line)
+}
+
+/// A convolution whose descriptors are known, as MIOpen's own log has it (MIOPEN_ENABLE_LOGGING_CMD=1).
+fn miopen(function: &str, arguments: &Arguments<'_>) -> Option<String> {
+    const SPATIAL_OPTIONS: [[&str; 3]; 5] = [
+        ["--in_d", "-H", "-W"],
+        ["--fil_d", "-y", "-x"],
+        ["--pad_d", "-p", "-q"],
+        ["--conv_stride_d", "-u", "-v"],
+        ["--dilation_d", "-l", "-j"],
+    ];
+    let bare = function.strip_prefix("miopenFind").or_else(|| function.strip_prefix("miopen"))?;
+    let direction = match bare.strip_prefix("Convolution")? {
+        rest if rest.starts_with("Forward") => 1,
+        rest if rest.starts_with("BackwardData") => 2,
+        rest if rest.starts_with("BackwardWeights") => 4,
+        _ => return None,
+    };
+    let driver = match arguments.text("data_type")? {
+        "miopenHalf" => "convfp16",
+        "miopenBFloat16" => "convbfp16",
+        "miopenInt8" => "convint8",
+        _ => "conv",
+    };
+    let is_transposed = arguments.text("mode")? == "miopenTranspose";
+    let (input, filter) = (arguments.list("in")?, arguments.list("filter")?);
+    let dimensions = input.len().checked_sub(2).filter(|dimensions| (2..=3).contains(dimensions))?;
+    let of = |place: usize, numbers: Option<&[u64]>| {
+        let options = SPATIAL_OPTIONS[place].get(3 - dimensions..)?;
+        let numbers = numbers.filter(|numbers| numbers.len() == dimensions)?;
+        let options = options.iter().zip(numbers).map(|(option, number)| format!(" {option} {number}"));
+        Some(options.collect::<String>())
+    };
+    let mut line = format!("./bin/MIOpenDriver {driver} -n {} -c {}", input.first()?, input.get(1)?);
+    line += &of(0, input.get(2..))?;
+    let _ = write!(line, " -k {}", filter.get(usize::from(is_transposed))?);
+    line += &of(1, filter.get(2..))?;
+    for (place, key) in (2..).zip(["pad", "stride", "dilation"]) {
+        line += &of(place, arguments.list(key).as_deref())?;
+    }
+    if dimensions == 3 {
+        line.push_str(" --spatial_dim 3");
+    }
+    for (key, option) in
+        [("in_layout", "--in_layout"), ("filter_layout", "--fil_layout"), ("out_layout", "--out_layout")]
+    {
+        match arguments.text(key) {
+            None => {}
+            Some("channels_last") if dimensions == 2 => line += &format!(" {option} NHWC"),
+            Some("channels_last") => line += &format!(" {option} NDHWC"),
+            Some(_) => return None,
+        }
+    }
+    let groups = arguments.number(&["groups"])?;
+    let mode = if is_transposed { "trans" } else { "conv" };
+    let _ = write!(line, " -m {mode} -g {groups} -F {direction} -t 1");
+    if bare.ends_with("Immediate") {
+        line.push_str(" -S 0");
+    }
+    Some(line)
 }
 
 /// The number of rocblas_gemm_algo, which rocblas-bench takes.
@@ -192,6 +307,47 @@ mod tests {
             "n=10 | alpha=2 | alpha_type=rocblas_datatype_f32_r | x_type=rocblas_datatype_f16_r | incx=1 | y_type=rocblas_datatype_bf16_r | incy=1 | execution_type=rocblas_datatype_f32_r",
             "./rocblas-bench -f axpy_ex -n 10 --alpha 2 --a_type f32_r --b_type f16_r --incx 1 --c_type bf16_r --incy 1 --compute_type f32_r",
         );
+    }
+
+    #[test]
+    fn products_whose_descriptors_are_known_have_a_line() {
+        let product = "alpha=2.5 | beta=0xa0 | transA=HIPBLAS_OP_T | transB=HIPBLAS_OP_N | m=32 | n=64 | k=48 | a_type=HIP_R_16F | b_type=HIP_R_16F | \
+                       c_type=HIP_R_16F | d_type=HIP_R_32F | compute_type=HIPBLAS_COMPUTE_32F_PEDANTIC | scale_type=HIP_R_32F | lda=50 | ldb=48 | ldc=32 | ldd=33";
+        let command = "hipblaslt-bench --api_method c -m 32 -n 64 -k 48 --lda 50 --ldb 48 --ldc 32 --ldd 33 --alpha 2.5 --transA T --transB N \
+                       --batch_count 1 --a_type f16_r --b_type f16_r --c_type f16_r --d_type f32_r --compute_type f32_r";
+        assert("hipblaslt", "hipblasLtMatmul", product, command);
+        let relu_and_bias = format!(
+            "{product} | batch_count=3 | stride_a=9 | stride_b=8 | stride_c=7 | stride_d=6 | epilogue=6"
+        );
+        let command = command
+            .replace(" --alpha", " --stride_a 9 --stride_b 8 --stride_c 7 --stride_d 6 --alpha")
+            .replace("--batch_count 1", "--batch_count 3 --bias_vector");
+        assert("hipblaslt", "hipblasLtMatmul", &relu_and_bias, &format!("{command} --activation_type relu"));
+        let gradient = format!("{product} | epilogue=192");
+        assert_eq!(super::command("hipblaslt", "hipblasLtMatmul", &Arguments::of(&gradient)), None);
+        assert_eq!(super::command("hipblaslt", "hipblasLtMatmul", &Arguments::of("A=0x10")), None);
+    }
+
+    /// As MIOpen's ConvArgsForMIOpenDriver (src/driver_arguments.cpp, October 2024) writes them.
+    #[test]
+    fn convolutions_whose_descriptors_are_known_have_a_line() {
+        let sizes = "data_type=miopenHalf | mode=miopenConvolution | in=2,3,8,16 | filter=4,3,3,5 | out=2,4,8,14 | pad=1,2 | stride=1,1 | dilation=1,1 | groups=1";
+        let command = "./bin/MIOpenDriver convfp16 -n 2 -c 3 -H 8 -W 16 -k 4 -y 3 -x 5 -p 1 -q 2 -u 1 -v 1 -l 1 -j 1 -m conv -g 1 -F 1 -t 1";
+        assert("miopen", "miopenConvolutionForward", sizes, command);
+        assert("miopen", "miopenFindConvolutionForwardAlgorithm", sizes, command);
+        let data = command.replace("-F 1", "-F 2") + " -S 0";
+        assert("miopen", "miopenConvolutionBackwardDataImmediate", sizes, &data);
+        assert("miopen", "miopenConvolutionBackwardWeights", sizes, &command.replace("-F 1", "-F 4"));
+        let last = sizes.replace(" | filter=", " | in_layout=channels_last | filter=");
+        let layout = command.replace(" -m conv", " --in_layout NHWC -m conv");
+        assert("miopen", "miopenConvolutionForward", &last, &layout);
+        let volume = "data_type=miopenFloat | mode=miopenTranspose | in=2,3,7,8,16 | filter=3,4,2,3,5 | out=2,4,8,10,20 | pad=0,1,2 | stride=1,2,3 | dilation=1,1,1 | groups=1";
+        let command = "./bin/MIOpenDriver conv -n 2 -c 3 --in_d 7 -H 8 -W 16 -k 4 --fil_d 2 -y 3 -x 5 --pad_d 0 -p 1 -q 2 --conv_stride_d 1 -u 2 -v 3 \
+                       --dilation_d 1 -l 1 -j 1 --spatial_dim 3 -m trans -g 1 -F 1 -t 1";
+        assert("miopen", "miopenConvolutionForward", volume, command);
+        let other = Arguments::of(sizes).configuration() + " | in_layout=other";
+        assert_eq!(super::command("miopen", "miopenConvolutionForward", &Arguments::of(&other)), None);
+        assert_eq!(super::command("miopen", "miopenConvolutionBackwardBias", &Arguments::of(sizes)), None);
     }
 
     #[test]

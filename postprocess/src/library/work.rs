@@ -32,6 +32,9 @@ impl Work {
         if let Some(Collective { bytes, bus_factor, .. }) = Collective::of(function, arguments) {
             return Work { flop: None, bytes: Some(bytes), bus_factor };
         }
+        if function.starts_with("miopenConvolution") {
+            return of_convolution(arguments).unwrap_or_default();
+        }
         let Some((name, letter)) = blas(function) else { return Work::default() };
         let given = |key| arguments.text(key).and_then(NumberType::of_value);
         let types = ["a_type", "aType", "Atype"].into_iter().find_map(given).or(letter);
@@ -62,6 +65,25 @@ fn of_blas(name: &str, types: NumberType, arguments: &Arguments<'_>) -> Option<W
     };
     let bytes = elements * types.bytes as f64 * batch;
     Some(Work { flop: Some(flop * batch), bytes: Some(bytes as u64), bus_factor: None })
+}
+
+/// Each value of the result is a sum over one filter; of a transposed convolution each value of the input is spread by one.
+fn of_convolution(arguments: &Arguments<'_>) -> Option<Work> {
+    let product = |numbers: &[u64]| numbers.iter().map(|number| *number as f64).product::<f64>();
+    let [input, filter, output] = ["in", "filter", "out"].map(|name| arguments.list(name));
+    let (input, filter, output) = (input?, filter?, output?);
+    let of_one = product(filter.get(1..)?);
+    let side = if arguments.text("mode") == Some("miopenTranspose") { &input } else { &output };
+    let bytes = match arguments.text("data_type")? {
+        "miopenInt8" | "miopenFloat8" | "miopenBFloat8" => 1.0,
+        "miopenHalf" | "miopenBFloat16" => 2.0,
+        "miopenFloat" | "miopenInt32" => 4.0,
+        "miopenDouble" | "miopenInt64" => 8.0,
+        _ => return None,
+    };
+    let elements = product(&input) + product(&filter) + product(&output);
+    let (flop, bytes) = (2.0 * product(side) * of_one, elements * bytes);
+    Some(Work { flop: Some(flop), bytes: Some(bytes as u64), bus_factor: None })
 }
 
 impl Collective {
@@ -112,6 +134,38 @@ mod tests {
         assert_eq!((half.flop, half.bytes), (Some(48.0), Some(2 * 26)));
         assert_eq!(of("rocblas_strsv", "m=2"), Work::default());
         assert_eq!(of("rocblas_saxpy", "n=10").bytes, Some(120));
+    }
+
+    #[test]
+    fn products_and_convolutions_whose_descriptors_are_known() {
+        let product = of(
+            "hipblasLtMatmul",
+            "m=2 | n=3 | k=4 | a_type=HIP_R_16F | b_type=HIP_R_16F | batch_count=5 | beta=0",
+        );
+        assert_eq!((product.flop, product.bytes), (Some(5.0 * 48.0), Some(5 * 2 * 26)));
+        assert_eq!(of("cublasLtMatmul", "A=0x10"), Work::default());
+        // Each of 2 x 4 x 6 x 12 results is a sum over 3 channels of 3 x 5.
+        let sizes =
+            "data_type=miopenHalf | mode=miopenConvolution | in=2,3,8,16 | filter=4,3,3,5 | out=2,4,6,12";
+        let forward = of("miopenConvolutionForward", sizes);
+        let elements = 2 * 3 * 8 * 16 + 4 * 3 * 3 * 5 + 2 * 4 * 6 * 12;
+        assert_eq!(
+            (forward.flop, forward.bytes),
+            (Some(2.0 * (2 * 4 * 6 * 12) as f64 * 45.0), Some(2 * elements))
+        );
+        assert_eq!(of("miopenConvolutionBackwardWeightsImmediate", sizes), forward);
+        // Two groups: a filter has half of the channels.
+        let groups = "data_type=miopenFloat | mode=miopenConvolution | in=1,4,8,8 | filter=6,2,3,3 | out=1,6,6,6 | groups=2";
+        assert_eq!(of("miopenConvolutionForward", groups).flop, Some(2.0 * 216.0 * 18.0));
+        let transposed =
+            "data_type=miopenFloat | mode=miopenTranspose | in=1,6,6,6 | filter=6,4,3,3 | out=1,4,8,8";
+        assert_eq!(of("miopenConvolutionForward", transposed).flop, Some(2.0 * 216.0 * 36.0));
+        assert_eq!(
+            of("miopenFindConvolutionForwardAlgorithm", sizes),
+            Work::default(),
+            "many, to choose one"
+        );
+        assert_eq!(of("miopenConvolutionBackwardBias", ""), Work::default());
     }
 
     #[test]

@@ -565,8 +565,8 @@ fn finished(
     })
 }
 
-/// Adds the configurations of a part of a trace to those of library_trace.csv: commands of rocblas-bench and hipblaslt-bench, and Tensile's
-/// kernels, in the order of time.
+/// Adds the configurations of a part of a trace to those of library_trace.csv: commands of rocblas-bench, hipblaslt-bench and MIOpenDriver, and
+/// Tensile's kernels, in the order of time.
 ///
 /// # Errors
 /// When the trace, or a temporary file, cannot be read.
@@ -578,17 +578,21 @@ pub fn configurations_seen(
     let mut calls = Vec::new();
     let mut events = Sorter::new();
     let is_about_operations = selected.unasked().is_some();
+    let mut has_ranges = false;
     each_call(trace, version, |row| {
         let Some(times) = row.times.filter(|_| may_count(selected, row.id)) else { return Ok(()) };
         let command = match row.library.as_str() {
             // What MIOpen's ranges say is no command.
             MARKED => (marked(&row.arguments) == HIPBLASLT).then_some((HIPBLASLT, row.arguments)),
-            library @ "rocblas" => bench::command(library, &row.function, &Arguments::of(&row.arguments))
-                .map(|command| ("rocblas", command)),
-            _ => None,
+            library => ["rocblas", HIPBLASLT, "miopen"]
+                .into_iter()
+                .find(|known| *known == library)
+                .zip(bench::command(library, &row.function, &Arguments::of(&row.arguments))),
         };
         let Some((library, command)) = command else { return Ok(()) };
-        calls.push((times.0, row.id, library, command));
+        let is_range = row.library == MARKED;
+        has_ranges |= is_range;
+        calls.push((times.0, row.id, library, command, is_range));
         if is_about_operations {
             events.push(Event::of_call((row.id, row.thread), times, 0))?;
         }
@@ -620,7 +624,9 @@ pub fn configurations_seen(
         calls.retain(|(_, id, ..)| launching.has(*id));
     }
     calls.sort();
-    for (_, _, library, command) in &calls {
+    // The ranges of hipBLASLt's calls say more than their arguments.
+    calls.retain(|(_, _, library, _, is_range)| *is_range || *library != HIPBLASLT || !has_ranges);
+    for (_, _, library, command, _) in &calls {
         seen.add(library, command, 1);
     }
     kernels.sort();

@@ -28,6 +28,7 @@ mod hip_call;
 mod hsa_call;
 mod idle;
 mod insert;
+mod library_call;
 mod log;
 mod marker;
 mod memory;
@@ -42,12 +43,13 @@ use sample::Samples;
 
 type Section = (&'static str, fn(&mut Samples));
 
-const SECTIONS: [Section; 15] = [
+const SECTIONS: [Section; 16] = [
     ("producer", marker::producer),
     ("rows", insert::rows),
     ("dispatch", dispatch::dispatch),
     ("hip_call", hip_call::hip_call),
     ("hsa_call", hsa_call::hsa_call),
+    ("library_call", library_call::library_call),
     ("replace", replace::replace),
     ("log", log::log),
     ("probe", probe::probe),

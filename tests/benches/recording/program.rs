@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use crate::harness::{Dir, Loading, Run, Trace, recorder, tool};
+use crate::harness::{Dir, Loading, Run, Trace, library_symbols, recorder, tool};
 
 /// Who is in the program besides itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,6 +16,8 @@ pub(crate) enum Company {
     Recorder,
     /// The recorder, and librpd_hip.so.
     Symbols,
+    /// The recorder, and librpd_libraries.so.
+    Libraries,
 }
 
 impl Company {
@@ -26,6 +28,7 @@ impl Company {
             Company::Floor => "floor",
             Company::Recorder => "recorder",
             Company::Symbols => "recorder with librpd_hip.so",
+            Company::Libraries => "recorder with librpd_libraries.so",
         }
     }
 }
@@ -93,6 +96,10 @@ pub(crate) fn run(
         Company::Symbols => {
             run = run.recorded(Loading::Symbols).env("RPDT_REPORT", dir.path("report"));
         }
+        Company::Libraries => {
+            run = run.recorded(Loading::Preload).env("RPDT_REPORT", dir.path("report"));
+            run = run.preload(&[recorder(), library_symbols()]);
+        }
     }
     std::fs::write(dir.path("report"), "").unwrap();
     let ran = run.run();
@@ -126,6 +133,8 @@ pub(crate) fn compiled(name: &str) -> PathBuf {
     std::fs::create_dir_all(&directory).unwrap();
     let (source, compiler, options): (_, _, &[&str]) = match name {
         "markers" => ("markers.c", "cc", &["-Wall", "-Wextra", "-Werror", "-ldl", "-lpthread"]),
+        "library_calls" => ("library_calls.c", "cc", &["-Wall", "-Wextra", "-Werror"]),
+        "liblibrary.so" => ("library.c", "cc", &["-shared", "-fPIC", "-Wall", "-Wextra", "-Werror"]),
         "hsa_calls" => ("hsa_calls.c", "cc", &["-Wall", "-Wextra", "-Werror", "-lhsa-runtime64"]),
         "launches" => ("launches.hip", "hipcc", &["--offload-arch=gfx900", "--offload-arch=gfx906"]),
         "calls" => ("calls.hip", "hipcc", &["--offload-arch=gfx900", "--offload-arch=gfx906"]),
@@ -147,6 +156,10 @@ pub(crate) fn compiled(name: &str) -> PathBuf {
             vec!["-O2".into(), "-I".into(), directory.into_os_string(), "-o".into(), program.clone().into()];
         arguments.push(source.into());
         arguments.extend(options.iter().map(|option| (*option).into()));
+        if name == "library_calls" {
+            // Found beside the program.
+            arguments.extend([compiled("liblibrary.so").into(), "-Wl,-rpath,$ORIGIN".into()]);
+        }
         tool(compiler, &arguments);
     }
     program

@@ -21,10 +21,30 @@ int ncclCommInitAll(void **comm, int ndev, const int *devices);
 int ncclGroupStart();
 int ncclGroupEnd();
 int ncclAllReduce(const void *send, void *receive, size_t count, int datatype, int op, void *comm, void *stream);
+int hipblasLtMatmulDescCreate(void **product, int compute, int scale);
+int hipblasLtMatmulDescSetAttribute(void *product, int attribute, const void *value, size_t bytes);
+int hipblasLtMatmulDescDestroy(void *product);
+int hipblasLtMatrixLayoutCreate(void **layout, int type, unsigned long rows, unsigned long cols, long ld);
+int hipblasLtMatrixLayoutSetAttribute(void *layout, int attribute, const void *value, size_t bytes);
+int hipblasLtMatrixLayoutDestroy(void *layout);
+int hipblasLtMatmul(void *handle, void *product, const void *alpha, const void *a, void *a_layout, const void *b, void *b_layout, const void *beta,
+                    const void *c, void *c_layout, void *d, void *d_layout, const void *algorithm, void *workspace, size_t bytes, void *stream);
+int miopenSet4dTensorDescriptor(void *tensor, int type, int n, int c, int h, int w);
+int miopenSetTensorDescriptor(void *tensor, int type, int dimensions, const int *lengths, const int *strides);
+int miopenDestroyTensorDescriptor(void *tensor);
+int miopenInitConvolutionDescriptor(void *convolution, int mode, int pad_h, int pad_w, int stride_h, int stride_w, int dilation_h, int dilation_w);
+int miopenSetConvolutionGroupCount(void *convolution, int groups);
+int miopenConvolutionForward(void *handle, const void *alpha, void *x_tensor, const void *x, void *w_tensor, const void *w, void *convolution,
+                             int algorithm, const void *beta, void *y_tensor, void *y, void *workspace, size_t bytes);
 int rocsolver_sgesvdx(void *handle, int left, int right, int range, int m, int n, float *a, int lda, float vl, float vu, int il, int iu,
                       int *nsv, float *s, float *u, int ldu, float *v, int ldv, int *ifail, int *info);
 }
 
 enum { NONE = 111, TRANSPOSE = 112, INVALID_SIZE = 4 };
+
+// Of hipBLASLt: HIPBLAS_COMPUTE_32F, HIP_R_32F and HIP_R_16F, attributes of layouts and products.
+enum { COMPUTE_32F = 2, R_32F = 0, R_16F = 2, BATCH_COUNT = 0, BATCH_OFFSET = 1, TRANS_A = 0, EPILOGUE = 2, WITH_BIAS = 4 };
+// Of MIOpen.
+enum { FLOAT = 1, CONVOLUTION = 0 };
 
 static void fail(const char *what) { printf("wrong: %s\n", what); }

@@ -4,6 +4,53 @@
 #include <dlfcn.h>
 #include <hip/hip_runtime.h>
 
+// A product of m x 64 x 48, so many of them, and layouts that go with it.
+static void multiply(void *product, unsigned long m, int batches, const void *alpha) {
+    void *a, *b, *d;
+    hipblasLtMatrixLayoutCreate(&a, R_16F, 48, m, 50);
+    hipblasLtMatrixLayoutCreate(&b, R_16F, 48, 64, 48);
+    hipblasLtMatrixLayoutCreate(&d, R_16F, m, 64, (long)m);
+    long offset = 5000;
+    for (void *layout : {a, b, d}) {
+        if (batches == 1) break;
+        hipblasLtMatrixLayoutSetAttribute(layout, BATCH_COUNT, &batches, sizeof batches);
+        hipblasLtMatrixLayoutSetAttribute(layout, BATCH_OFFSET, &offset, sizeof offset);
+    }
+    float beta = 0;
+    hipblasLtMatmul(nullptr, product, alpha, (void *)0xa, a, (void *)0xb, b, &beta, (void *)0xc, d, (void *)0xd, d, nullptr, nullptr, 77, nullptr);
+    for (void *layout : {a, b, d}) hipblasLtMatrixLayoutDestroy(layout);
+}
+
+static void by_descriptors() {
+    void *product;
+    int transpose = TRANSPOSE, epilogue = WITH_BIAS;
+    static float alpha = 0.5f;
+    hipblasLtMatmulDescCreate(&product, COMPUTE_32F, R_32F);
+    hipblasLtMatmulDescSetAttribute(product, TRANS_A, &transpose, sizeof transpose);
+    multiply(product, 32, 1, &alpha);
+    multiply(product, 32, 1, &alpha);
+    hipblasLtMatmulDescSetAttribute(product, EPILOGUE, &epilogue, sizeof epilogue);
+    multiply(product, 128, 3, &alpha);
+    hipblasLtMatmulDescDestroy(product);
+    multiply(product, 32, 1, &alpha);
+
+    int x, w, y, convolution;
+    const int lengths[] = {2, 4, 8, 14}, strides[] = {448, 1, 56, 4};
+    miopenSet4dTensorDescriptor(&x, FLOAT, 2, 3, 8, 16);
+    miopenSet4dTensorDescriptor(&w, FLOAT, 4, 3, 3, 5);
+    miopenSetTensorDescriptor(&y, FLOAT, 4, lengths, strides);
+    miopenInitConvolutionDescriptor(&convolution, CONVOLUTION, 1, 1, 1, 1, 1, 1);
+    auto convolve = [&] {
+        miopenConvolutionForward(nullptr, &alpha, &x, nullptr, &w, nullptr, &convolution, 1, &alpha, &y, nullptr, nullptr, 88);
+    };
+    convolve();
+    // One that fails changes nothing.
+    if (miopenSet4dTensorDescriptor(&x, FLOAT, -1, 9, 9, 9) == 0) fail("a failure");
+    convolve();
+    miopenDestroyTensorDescriptor(&x);
+    convolve();
+}
+
 int main(int argc, char **argv) {
     void *handle = nullptr;
     rocblas_create_handle(&handle);
@@ -39,6 +86,8 @@ int main(int argc, char **argv) {
     for (int i = 0; i < 2; i++) ncclAllReduce((void *)0x10, (void *)0x20, 1024, 7, 0, all[i], stream[i]);
     ncclGroupEnd();
     rocsolver_sgesvdx(handle, 191, 191, 231, 5, 6, nullptr, 7, 0.5f, 1.5f, 1, 2, nullptr, nullptr, nullptr, 8, nullptr, 9, nullptr, (int *)0xf0);
+
+    by_descriptors();
 
     // Scalars in the GPU's memory are not looked at.
     rocblas_set_pointer_mode(handle, 1);

@@ -4,7 +4,7 @@
 #include <hip/hip_runtime.h>
 
 static const void *streams[2];
-static int grouped, open_group;
+static int grouped, open_group, layouts;
 
 __global__ void multiply(float *c) { c[threadIdx.x] += 1; }
 __global__ void reduce(float *c) { c[threadIdx.x] += 2; }
@@ -75,6 +75,37 @@ int ncclAllReduce(const void *, void *, size_t count, int datatype, int op, void
         streams[grouped++] = stream;
     else
         launch(stream);
+    return 0;
+}
+
+int hipblasLtMatmulDescCreate(void **product, int, int) { return *product = (void *)0x6000, 0; }
+int hipblasLtMatmulDescSetAttribute(void *, int, const void *, size_t bytes) { return bytes == 0; }
+int hipblasLtMatmulDescDestroy(void *) { return 0; }
+
+// As an allocator does, which gives out first what was freed last.
+int hipblasLtMatrixLayoutCreate(void **layout, int, unsigned long, unsigned long, long) {
+    return *layout = (void *)(0x6100 + 16L * layouts++), 0;
+}
+int hipblasLtMatrixLayoutSetAttribute(void *, int, const void *, size_t bytes) { return bytes == 0; }
+int hipblasLtMatrixLayoutDestroy(void *) { return layouts--, 0; }
+
+int hipblasLtMatmul(void *, void *product, const void *, const void *, void *, const void *, void *, const void *, const void *, void *c_layout,
+                    void *, void *d_layout, const void *, void *, size_t bytes, void *stream) {
+    if (product != (void *)0x6000 || c_layout != d_layout || bytes != 77) fail("hipblasLtMatmul");
+    multiply<<<1, 64, 0, (hipStream_t)stream>>>(memory());
+    return 0;
+}
+
+int miopenSet4dTensorDescriptor(void *, int, int n, int, int, int) { return n < 0; }
+int miopenSetTensorDescriptor(void *, int, int dimensions, const int *, const int *) { return dimensions < 0; }
+int miopenDestroyTensorDescriptor(void *) { return 0; }
+int miopenInitConvolutionDescriptor(void *, int, int, int, int, int, int, int) { return 0; }
+int miopenSetConvolutionGroupCount(void *, int) { return 0; }
+
+int miopenConvolutionForward(void *, const void *, void *, const void *, void *, const void *, void *, int, const void *, void *, void *, void *,
+                             size_t bytes) {
+    if (bytes != 88) fail("miopenConvolutionForward");
+    reduce<<<1, 64>>>(memory());
     return 0;
 }
 

@@ -12,6 +12,7 @@ use super::communicators::Communicator;
 use super::description::{
     self, Argument, ArgumentClass, ArgumentPlace, Library, LibraryFunction, ReturnedNumber, Scalar,
 };
+use super::descriptors::{self, Said};
 use super::trampoline::Saved;
 use crate::call::frame::Frame;
 
@@ -20,7 +21,7 @@ pub(super) const MOST: usize = 768;
 /// Handles of one array that are kept.
 const MOST_HANDLES: u64 = 16;
 /// Numbers of one array that are kept.
-const MOST_NUMBERS: u64 = 4;
+const MOST_NUMBERS: u64 = 5;
 /// No variable of a program lies below.
 const FIRST_ADDRESS: u64 = 4096;
 const WORD: usize = 8;
@@ -36,7 +37,8 @@ impl LibraryFunction {
         usize::from(self.integers) + usize::from(self.floats) + usize::from(self.words)
     }
 
-    fn has_succeeded(&self, result: u64) -> bool {
+    /// Whether a call that returned `result` has done what it was asked for.
+    pub(super) fn has_succeeded(&self, result: u64) -> bool {
         self.status.is_some()
             && (result as i32 == 0 || self.library == Library::Nccl && result as i32 == IN_PROGRESS)
     }
@@ -102,14 +104,18 @@ pub(super) unsafe fn keep(
             ArgumentClass::Results => {
                 value(number + 1).map_or(0, |count| u64::from(count as u32)).min(MOST_HANDLES)
             }
-            ArgumentClass::Numbers(_) => value(number.wrapping_sub(1)).unwrap_or(0).min(MOST_NUMBERS),
+            ArgumentClass::Numbers(_, count) => {
+                value(count).map_or(0, |count| u64::from(count as u32)).min(MOST_NUMBERS)
+            }
+            ArgumentClass::Bits(count) => u64::from(matches!(value(count), Some(1 | 4 | 8))),
             ArgumentClass::Scalar(scalar) => {
                 on_host.then(|| parts(scalar, function, &value)).flatten().map_or(0, |(parts, _)| parts)
             }
             _ => continue,
         };
         let size = match argument.class {
-            ArgumentClass::Result(size) | ArgumentClass::Numbers(size) => size,
+            ArgumentClass::Result(size) | ArgumentClass::Numbers(size, _) => size,
+            ArgumentClass::Bits(count) => value(count).map_or(0, |bytes| bytes as u8),
             ArgumentClass::Scalar(scalar) => parts(scalar, function, &value).map_or(0, |(_, size)| size),
             _ => WORD as u8,
         };
@@ -133,13 +139,91 @@ pub(super) unsafe fn keep(
             // SAFETY: on this thread's stack, in the copy, or where a call that has succeeded has written or read that many of that size.
             room.put(unsafe {
                 match size {
+                    1 => from.read().into(),
                     4 => from.cast::<u32>().read_unaligned().into(),
                     _ => from.cast::<u64>().read_unaligned(),
                 }
             });
         }
     }
+    let own = room.end;
+    let mut words = [0; MOST / WORD];
+    let mut further = 0;
+    descriptors::keep(function, &room.into[..own], &mut |word| {
+        if let Some(place) = words.get_mut(further) {
+            (*place, further) = (word, further + 1);
+        }
+    });
+    words[..further].iter().for_each(|word| room.put(*word));
     room.end
+}
+
+/// The number of `size` bytes that a call which has succeeded has read at `address`; nothing where it lies in no memory of the host's.
+pub(super) fn real(address: u64, size: u8) -> Option<f64> {
+    let mut bytes = [0; WORD];
+    let bytes = bytes.get_mut(..usize::from(size))?;
+    if address < FIRST_ADDRESS || memory::copy(address as usize, bytes) != Copied::All {
+        return None;
+    }
+    match *bytes {
+        [a, b, c, d] => Some(f32::from_le_bytes([a, b, c, d]).into()),
+        _ => Some(f64::from_le_bytes((*bytes).try_into().ok()?)),
+    }
+}
+
+/// What a call was given, for whoever looks for an argument by its name.
+pub(super) struct Given<'a> {
+    pub(super) function: &'a LibraryFunction,
+    /// What [`keep`] has kept.
+    pub(super) kept: &'a [u8],
+}
+
+impl Given<'_> {
+    /// A number, value or address, as it was passed.
+    pub(super) fn number(&self, name: &str) -> Option<u64> {
+        let argument = self.argument(name)?;
+        let value = self.function.value(argument, self.kept)?;
+        Some(match argument.class {
+            ArgumentClass::Signed(4) | ArgumentClass::Enumeration(_) => u64::from(value as u32),
+            _ => value,
+        })
+    }
+
+    /// The name of an enumeration's value.
+    pub(super) fn enumerated(&self, name: &str) -> Option<&'static str> {
+        let argument = self.argument(name)?;
+        let ArgumentClass::Enumeration(enumeration) = argument.class else { return None };
+        description::get().value(enumeration, self.function.value(argument, self.kept)? as i32)
+    }
+
+    /// The numbers of an array.
+    pub(super) fn numbers(&self, name: &str) -> Vec<u64> {
+        self.words(name).map_or_else(Vec::new, |words| {
+            (0..words.len() / WORD).filter_map(|place| word(words, place)).collect()
+        })
+    }
+
+    /// The number that an argument leads to.
+    pub(super) fn pointed(&self, name: &str) -> Option<u64> {
+        word(self.words(name)?, 0)
+    }
+
+    /// The handle that the call has made or was passed first.
+    pub(super) fn first_handle(&self) -> Option<u64> {
+        let (argument, value, words) = each(self.function, self.kept).next()?;
+        match argument.class {
+            ArgumentClass::Result(_) => word(words, 0),
+            _ => Some(value),
+        }
+    }
+
+    fn argument(&self, name: &str) -> Option<&Argument> {
+        self.function.arguments.iter().find(|argument| argument.name == name && !argument.hidden)
+    }
+
+    fn words(&self, name: &str) -> Option<Words<'_>> {
+        each(self.function, self.kept).find(|(argument, ..)| argument.name == name).map(|(.., words)| words)
+    }
 }
 
 /// Of how many numbers of how many bytes a scalar is made; nothing where that is not known, or they are of another kind than float and double.
@@ -183,6 +267,18 @@ impl Room<'_> {
     }
 }
 
+/// What the call's descriptors say.
+fn said(function: &LibraryFunction, kept: &[u8]) -> Option<Said> {
+    function.subject?;
+    let led_to: usize = each(function, kept)
+        .filter(|(argument, ..)| argument.class.leads_to_words())
+        .map(|(.., words)| WORD + words.len())
+        .sum();
+    let behind = kept.get(WORD * (function.passed() + 1) + led_to..)?;
+    let words: Vec<u64> = (0..behind.len() / WORD).filter_map(|place| word(behind, place)).collect();
+    Said::by(function, &words)
+}
+
 /// Each argument that is shown, as it was passed, with the words that it leads to.
 fn each<'a>(
     function: &'a LibraryFunction,
@@ -191,18 +287,14 @@ fn each<'a>(
     let mut rest = kept.get(WORD * (function.passed() + 1)..).unwrap_or_default();
     function.arguments.iter().filter(|argument| !argument.hidden).map_while(move |argument| {
         let value = function.value(argument, kept)?;
-        let words = match argument.class {
-            ArgumentClass::Result(_)
-            | ArgumentClass::Results
-            | ArgumentClass::Numbers(_)
-            | ArgumentClass::Scalar(_) => {
-                let length = WORD * word(rest, 0).unwrap_or(0) as usize;
-                let (words, behind) =
-                    rest.get(WORD..).and_then(|rest| rest.split_at_checked(length)).unwrap_or_default();
-                rest = behind;
-                words
-            }
-            _ => &[][..],
+        let words = if argument.class.leads_to_words() {
+            let length = WORD * word(rest, 0).unwrap_or(0) as usize;
+            let (words, behind) =
+                rest.get(WORD..).and_then(|rest| rest.split_at_checked(length)).unwrap_or_default();
+            rest = behind;
+            words
+        } else {
+            &[][..]
         };
         Some((argument, value, words))
     })
@@ -211,6 +303,7 @@ fn each<'a>(
 /// As `key=value | key=value`, with the status where the call has failed, or the number that it returned.
 pub(super) fn text(function: &LibraryFunction, kept: &[u8]) -> String {
     let mut text = String::new();
+    let said = said(function, kept);
     for (argument, value, words) in each(function, kept) {
         if argument.class == ArgumentClass::Structure {
             continue;
@@ -218,8 +311,12 @@ pub(super) fn text(function: &LibraryFunction, kept: &[u8]) -> String {
         let separator = if text.is_empty() { "" } else { " | " };
         // Writing to a String cannot fail.
         let _ = write!(text, "{separator}{}=", argument.name);
-        let _ = write_value(&mut text, argument, value, words);
+        let _ = match said.as_ref().and_then(|said| said.scalar(argument.name)) {
+            Some(scalar) => write!(text, "{scalar}"),
+            None => write_value(&mut text, argument, value, words),
+        };
     }
+    text.push_str(said.as_ref().map_or("", |said| &said.text));
     let result = word(kept, function.passed()).unwrap_or(0);
     let separator = if text.is_empty() { "" } else { " | " };
     if let Some(status) = function.status.filter(|_| result as i32 != 0) {
@@ -252,7 +349,7 @@ fn write_value(text: &mut String, argument: &Argument, value: u64, words: Words<
         ArgumentClass::Float(4) => write!(text, "{}", f32::from_bits(value as u32)),
         ArgumentClass::Float(_) => write!(text, "{}", f64::from_bits(value)),
         ArgumentClass::Enumeration(enumeration) => write_enumeration(text, *enumeration, value as i32),
-        ArgumentClass::Numbers(_) if !words.is_empty() => {
+        ArgumentClass::Numbers(..) if !words.is_empty() => {
             list(text, numbers().map(|number| number.to_string()))
         }
         ArgumentClass::Result(_) | ArgumentClass::Results if !words.is_empty() => {
@@ -362,6 +459,90 @@ mod tests {
             failed.contains("alpha=0x1 |") && failed.ends_with(" | status=rocblas_status_invalid_size"),
             "{failed}"
         );
+    }
+
+    /// A call that is looked at for its descriptor has succeeded.
+    fn note(name: &str, integers: &[u64]) {
+        let place = description::get().place(name).unwrap();
+        let function = &description::get().functions[place];
+        // SAFETY: all-zero is a valid Saved.
+        let mut saved: Saved = unsafe { std::mem::zeroed() };
+        let (registers, stack) = integers.split_at(integers.len().min(6));
+        saved.integers[..registers.len()].copy_from_slice(registers);
+        let mut room = [0; MOST];
+        // SAFETY: as many words as the function is passed.
+        let length = unsafe { keep(function, &saved, stack.as_ptr(), false, &mut room) };
+        descriptors::note(function, &room[..length]);
+    }
+
+    #[test]
+    fn products_say_what_their_descriptors_are() {
+        let set = |name: &str, handle: u64, attribute: u64, value: u64, bytes: u64| {
+            note(name, &[handle, attribute, &raw const value as u64, bytes]);
+        };
+        let made = |name: &str, handle: u64, rest: &[u64]| {
+            note(name, &[&[&raw const handle as u64], rest].concat());
+        };
+        let matmul = |alpha: u64, beta: u64| {
+            let integers =
+                [1, 0x100, alpha, 0xa, 0x200, 0xb, 0x210, beta, 0xc, 0x220, 0xd, 0x220, 0, 0, 0, 0];
+            kept("hipblasLtMatmul", &integers, 0, true)
+        };
+        let (one, zero) = (1_f32, 0_f32);
+        let scalars = || matmul(&raw const one as u64, &raw const zero as u64);
+        assert!(!scalars().contains(" | m="), "no descriptor is known");
+        // HIPBLAS_COMPUTE_32F, HIP_R_32F, HIP_R_16F.
+        made("hipblasLtMatmulDescCreate", 0x100, &[2, 0]);
+        made("hipblasLtMatrixLayoutCreate", 0x200, &[2, 48, 32, 50]);
+        made("hipblasLtMatrixLayoutCreate", 0x210, &[2, 48, 64, 48]);
+        made("hipblasLtMatrixLayoutCreate", 0x220, &[2, 32, 64, 32]);
+        set("hipblasLtMatmulDescSetAttribute", 0x100, 0, 112, 4);
+        let text = scalars();
+        let expected = " | transA=HIPBLAS_OP_T | transB=HIPBLAS_OP_N | m=32 | n=64 | k=48 | a_type=HIP_R_16F | b_type=HIP_R_16F | c_type=HIP_R_16F \
+                        | d_type=HIP_R_16F | compute_type=HIPBLAS_COMPUTE_32F | scale_type=HIP_R_32F | lda=50 | ldb=48 | ldc=32 | ldd=32";
+        assert!(text.ends_with(expected), "{text}");
+        assert!(text.contains(" | alpha=1 | ") && text.contains(" | beta=0 | "), "{text}");
+        // Three of them, with bias, and scalars in the GPU's memory.
+        for layout in [0x200, 0x210, 0x220] {
+            set("hipblasLtMatrixLayoutSetAttribute", layout, 0, 3, 4);
+            set("hipblasLtMatrixLayoutSetAttribute", layout, 1, 5000, 8);
+        }
+        set("hipblasLtMatmulDescSetAttribute", 0x100, 2, 4, 4);
+        set("hipblasLtMatmulDescSetAttribute", 0x100, 13, 1, 4);
+        let text = scalars();
+        assert!(text.ends_with(" | ldd=32 | batch_count=3 | stride_a=5000 | stride_b=5000 | stride_c=5000 | stride_d=5000 | epilogue=4"), "{text}");
+        assert!(text.contains(&format!("alpha={:#x} | ", &raw const one as u64)), "{text}");
+        note("hipblasLtMatrixLayoutDestroy", &[0x210]);
+        assert!(!scalars().contains(" | m="), "the next one there may be another");
+    }
+
+    #[test]
+    fn convolutions_say_what_their_descriptors_are() {
+        note("miopenSet4dTensorDescriptor", &[0x300, 1, 2, 3, 8, 16]);
+        note("miopenSet4dTensorDescriptor", &[0x310, 1, 4, 3, 3, 5]);
+        let (lengths, strides) = ([2_i32, 4, 6, 12], [288_i32, 1, 48, 4]);
+        note("miopenSetTensorDescriptor", &[0x320, 1, 4, lengths.as_ptr() as u64, strides.as_ptr() as u64]);
+        note("miopenInitConvolutionDescriptor", &[0x330, 0, 1, 2, 1, 1, 1, 1]);
+        let forward = [1, 0, 0x300, 0xa, 0x310, 0xb, 0x330, 1, 0, 0x320, 0xc, 0, 0];
+        let text = kept("miopenConvolutionForward", &forward, 0, true);
+        let expected = " | data_type=miopenFloat | mode=miopenConvolution | in=2,3,8,16 | filter=4,3,3,5 | out=2,4,6,12 | out_layout=channels_last \
+                        | pad=1,2 | stride=1,1 | dilation=1,1 | groups=1";
+        assert!(text.ends_with(expected), "{text}");
+        note("miopenSetConvolutionGroupCount", &[0x330, 3]);
+        let (pads, others) = ([1_i32, 2, 3], [1_i32; 3]);
+        let three = [pads.as_ptr() as u64, others.as_ptr() as u64, others.as_ptr() as u64];
+        let weights = [1, 0, 0x320, 0xa, 0x300, 0xb, 0x330, 1, 0, 0x310, 0xc, 0, 0];
+        let text = kept("miopenConvolutionBackwardWeights", &weights, 0, true);
+        assert!(
+            text.contains(" | in=2,3,8,16 | filter=4,3,3,5 | out=2,4,6,12 | ")
+                && text.ends_with(" | groups=3"),
+            "{text}"
+        );
+        note("miopenInitConvolutionNdDescriptor", &[&[0x330, 3], &three[..], &[0]].concat());
+        let text = kept("miopenConvolutionForward", &forward, 0, true);
+        assert!(text.contains(" | pad=1,2,3 | stride=1,1,1 | "), "{text}");
+        note("miopenDestroyConvolutionDescriptor", &[0x330]);
+        assert!(!kept("miopenConvolutionForward", &forward, 0, true).contains("filter="));
     }
 
     #[test]

@@ -19,9 +19,9 @@ use rpd_transport::thread::Patience;
 use rpd_transport::{correlation, counters, records, stack, thread};
 
 use super::arguments::{self, MOST};
-use super::description::{self, LIBRARIES, Library, LibraryFunction};
+use super::description::{self, LIBRARIES, Library, LibraryFunction, Noted};
 use super::trampoline::Saved;
-use super::{SOURCE, communicators};
+use super::{SOURCE, communicators, descriptors};
 use crate::call as open_call;
 use crate::call::frame::{self, Callers, Frame};
 
@@ -109,8 +109,8 @@ impl OpenCalls {
 /// a part of an open call of the same library.
 pub(super) fn enter(place: u16, function: &LibraryFunction, frame: *const u64) -> bool {
     let Some(recorder) = recorder::get() else { return false };
-    let is_on = recorder.switch.is_on() && !function.sets_pointer_mode;
-    if !is_on && !function.sets_pointer_mode && !function.makes_communicators {
+    let is_on = recorder.switch.is_on() && function.note.is_none();
+    if !is_on && function.note.is_none() && !function.makes_communicators {
         return false;
     }
     with_open(recorder, |open| {
@@ -144,7 +144,7 @@ pub(super) unsafe fn exit(saved: &Saved, frame: *const u64, words: *const u64) {
     let end = clock::monotonic();
     let Some(function) = description::get().functions.get(usize::from(call.place)) else { return };
     let on_device = SCALARS_ON_DEVICE.get(function.library as usize);
-    if function.sets_pointer_mode {
+    if function.note == Some(Noted::PointerMode) {
         // The second argument: where scalars lie, 0 for the host's memory.
         if let Some(on_device) = on_device.filter(|_| saved.integers[1] as u32 != 0) {
             on_device.store(true, Ordering::Relaxed);
@@ -156,6 +156,12 @@ pub(super) unsafe fn exit(saved: &Saved, frame: *const u64, words: *const u64) {
     // SAFETY: the caller's promise.
     let length = unsafe { arguments::keep(function, saved, words, on_host, &mut room) };
     let bytes = &room[..length];
+    if function.note == Some(Noted::Descriptor) {
+        if function.has_succeeded(saved.result[0]) {
+            descriptors::note(function, bytes);
+        }
+        return;
+    }
     if function.makes_communicators {
         communicators::note(arguments::made_communicators(function, bytes), end);
     }

@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
+use super::descriptors::Subject;
 use super::trampoline::COUNT;
 
 static TEXTS: [&str; 2] = [include_str!("description/calls.tsv"), include_str!("description/hsa.tsv")];
@@ -84,12 +85,22 @@ pub(super) enum ArgumentClass {
     Result(u8),
     /// Where it puts as many handles as the next argument says.
     Results,
-    /// As many numbers of so many bytes as the argument before says.
-    Numbers(u8),
+    /// As many numbers of so many bytes as that argument says.
+    Numbers(u8, usize),
+    /// A number of as many bytes as that argument says.
+    Bits(usize),
     /// Where a scalar lies.
     Scalar(Scalar),
     /// A structure that is not shown.
     Structure,
+}
+
+impl ArgumentClass {
+    /// Whether words are kept that the argument leads to.
+    pub(super) fn leads_to_words(&self) -> bool {
+        use ArgumentClass::{Bits, Numbers, Result, Results, Scalar};
+        matches!(self, Result(_) | Results | Numbers(..) | Bits(_) | Scalar(_))
+    }
 }
 
 /// Of which type a scalar is.
@@ -138,12 +149,23 @@ pub(super) struct LibraryFunction {
     pub(super) integers: u8,
     pub(super) floats: u8,
     pub(super) words: u16,
-    /// It is no call to record: it says where scalars lie.
-    pub(super) sets_pointer_mode: bool,
+    /// It is no call to record, and is looked at for this.
+    pub(super) note: Option<Noted>,
+    /// Descriptors that it is passed say more of it.
+    pub(super) subject: Option<Subject>,
     /// It makes communicators.
     pub(super) makes_communicators: bool,
     /// It hands packets or a copy to the GPU. What it calls of the program's is nothing.
     pub(super) submits: bool,
+}
+
+/// What a call says that is looked at and not recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Noted {
+    /// Where scalars lie.
+    PointerMode,
+    /// What a descriptor is.
+    Descriptor,
 }
 
 /// How the number that a function returns is to be read.
@@ -180,6 +202,8 @@ pub(super) struct LibraryDescription {
     /// In the order of their names' bytes.
     pub(super) functions: Vec<LibraryFunction>,
     enumerations: Vec<Enumeration>,
+    /// Their places, by their names.
+    names: HashMap<&'static str, usize>,
 }
 
 /// The description, read when it is first asked for.
@@ -208,7 +232,12 @@ impl LibraryDescription {
             }
         }
         functions.sort_by_key(|function| function.name);
-        LibraryDescription { functions, enumerations }
+        LibraryDescription { functions, enumerations, names: numbers }
+    }
+
+    /// The place of the enumeration called `name`.
+    pub(super) fn enumeration(&self, name: &str) -> Option<usize> {
+        self.names.get(name).copied()
     }
 
     /// The place of the function called `name`.
@@ -243,8 +272,17 @@ fn function(
             "o" => (ArgumentClass::Result(8), passed.integer()),
             "o4" => (ArgumentClass::Result(4), passed.integer()),
             "a" => (ArgumentClass::Results, passed.integer()),
-            "n4" => (ArgumentClass::Numbers(4), passed.integer()),
-            "n8" => (ArgumentClass::Numbers(8), passed.integer()),
+            "n4" | "n8" => {
+                let count = match of {
+                    Some(count) => names.iter().position(|name| *name == count)?,
+                    None => arguments.len().checked_sub(1)?,
+                };
+                (ArgumentClass::Numbers(if class == "n4" { 4 } else { 8 }, count), passed.integer())
+            }
+            "b" => {
+                let count = names.iter().position(|name| Some(*name) == of)?;
+                (ArgumentClass::Bits(count), passed.integer())
+            }
             "e" => (ArgumentClass::Enumeration(*numbers.get(of?)?), passed.integer()),
             "v" => {
                 let scalar = match of? {
@@ -283,7 +321,11 @@ fn function(
         integers: passed.integers,
         floats: passed.floats,
         words: passed.words,
-        sets_pointer_mode: kind == "note",
+        note: (kind == "note").then(|| match name.to_lowercase().replace('_', "").contains("pointermode") {
+            true => Noted::PointerMode,
+            false => Noted::Descriptor,
+        }),
+        subject: Subject::of(name),
         makes_communicators: name.starts_with("ncclCommInit"),
         submits: SUBMITS.iter().any(|begin| name.starts_with(begin)),
     })

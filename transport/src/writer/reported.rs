@@ -36,8 +36,8 @@ pub(super) struct Reported {
     introduced: bool,
     /// Which part of the recording the session is in.
     part: Option<Part>,
-    /// What is known of the GPUs.
-    gpus: bool,
+    /// How many GPUs the session names.
+    gpus: usize,
     counts: Option<Counts>,
     /// Sums that sessions in files have, and those that sessions before this one have.
     sums: Sums,
@@ -64,7 +64,7 @@ impl Reported {
             recorder,
             introduced: false,
             part: None,
-            gpus: false,
+            gpus: 0,
             counts: None,
             sums,
             before_session,
@@ -100,7 +100,7 @@ impl Reported {
 
     /// What is reported next goes into another session.
     pub(super) fn begin_session(&mut self) {
-        (self.introduced, self.gpus, self.counts, self.switched_at) = (false, false, None, None);
+        (self.introduced, self.gpus, self.counts, self.switched_at) = (false, 0, None, None);
         self.before_session = self.sums;
         self.lost_times.clear();
     }
@@ -153,9 +153,7 @@ impl Reported {
         recorded: &Recorded,
         ends: bool,
     ) -> Result<(), Error> {
-        if !self.gpus {
-            self.gpus = session::gpus(appender, self.recorder)?;
-        }
+        self.gpus = session::gpus(appender, self.recorder, self.gpus)?;
         let mut state = |key: &str, value: &str| appender.session_fact(key, value);
         if ends || self.counts.is_none() || self.is_due(recorded) {
             let sums = Sums::of(self.recorder);
@@ -254,7 +252,7 @@ impl Reported {
 
     /// The open transaction is not in the file.
     pub(super) fn roll_back(&mut self) {
-        (self.gpus, self.counts, self.switched_at) = (false, None, None);
+        (self.gpus, self.counts, self.switched_at) = (0, None, None);
     }
 
     /// What was said beside the file gets in after all, with the open transaction; others may have taken the note in.

@@ -78,20 +78,21 @@ pub(super) fn name_of_note(recorder: &Recorder) -> String {
     format!("{boot}-{}-{}", recorder.pid, recorder.began.0)
 }
 
-/// The GPUs and the runtime, once it is there. True: it was.
-pub(super) fn gpus(appender: &mut Appender, recorder: &Recorder) -> Result<bool, Error> {
+/// The GPUs and their runtimes, where there are more GPUs than the session names: a second vendor's may come later. How many it names then.
+pub(super) fn gpus(appender: &mut Appender, recorder: &Recorder, named: usize) -> Result<usize, Error> {
     let gpus = recorder.setup.gpus.gpus();
-    if gpus.is_empty() {
-        return Ok(false);
+    if gpus.len() <= named {
+        return Ok(named);
     }
     sources(&mut |key, value| appender.session_fact(key, value), recorder)?;
-    if let Some(timing) = recorder.setup.gpus.timing() {
-        appender.session_fact("timing", timing)?;
+    let timing = recorder.setup.gpus.timing();
+    if !timing.is_empty() {
+        appender.session_fact(fact::TIMING, &timing.join(","))?;
     }
     for (of, version) in recorder.setup.gpus.versions() {
         appender.session_fact(&fact::version(of), &version)?;
     }
-    for gpu in gpus {
+    for gpu in &gpus {
         let facts = [
             (fact::GPU_NAME, &gpu.name),
             (fact::GPU_TARGET, &gpu.target),
@@ -102,7 +103,7 @@ pub(super) fn gpus(appender: &mut Appender, recorder: &Recorder) -> Result<bool,
             appender.gpu_fact(gpu.index, key, value)?;
         }
     }
-    Ok(true)
+    Ok(gpus.len())
 }
 
 /// Which sources have found what they observe, and what they say of it. A later start or another profiler can change that.

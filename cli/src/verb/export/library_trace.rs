@@ -55,8 +55,9 @@ impl CsvArgs {
 Columns: jobid, created_date, model, library, config, calls; lines end with CR and LF.
 {JOB_HELP}
 
-From a trace: rocblas has the lines for rocblas-bench, hipblaslt those for hipblaslt-bench (where the library emits them as ranges),
-tensile the kernels that rocBLAS and hipBLASLt chose; rocblas_function and miopen are in logs alone. From logs: what madengine finds in them.
+From a trace: rocblas has the lines for rocblas-bench, hipblaslt those for hipblaslt-bench (its own where it emits them as ranges), miopen
+those for MIOpenDriver of its convolutions, tensile the kernels that rocBLAS and hipBLASLt chose; rocblas_function is in logs alone. From logs:
+what madengine finds in them.
 With --gpu, --queue, --stream or --kernel a call counts if one of its operations is asked for, as in rpd libraries.
 
 {REGION_HELP}

@@ -25,7 +25,7 @@ use crate::trace::instrumented::{instrumented, is_instrumented};
 use crate::trace::launch::{LaunchJoin, SIZES};
 use crate::trace::op_kind::OpKind;
 use crate::trace::replaced::NOT_IN_FILE;
-use crate::trace::{Strings, has_table, sessions_timed_by_hip};
+use crate::trace::{Strings, TimedByHip, has_table};
 
 /// What the program launched.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -250,7 +250,7 @@ impl Collecting {
         let mut in_time = Sorter::new();
         let launch = LaunchJoin::of(trace)?;
         let own_lds = has_table(trace, "ext_kernelcodeobject")?;
-        let by_hip = sessions_timed_by_hip(trace)?;
+        let by_hip = TimedByHip::of(trace)?;
         let mut rows = trace.prepare(&query(launch.as_ref(), own_lds))?;
         let mut rows = rows.query([])?;
         while let Some(row) = rows.next()? {
@@ -298,7 +298,7 @@ impl Collecting {
             let (gpu, queue) = (number(row, 3)?, number(row, 4)?);
             let build = match is_wanted {
                 true => {
-                    let is_by_hip = by_hip.contains(&(id >> 32));
+                    let is_by_hip = by_hip.has(id >> 32, gpu);
                     let geometry = if launch.is_some() { geometry(row, is_by_hip)? } else { None };
                     self.build(name, gpu, geometry, candidate)
                 }

@@ -24,7 +24,7 @@ pub struct Difference {
 const FACTS: [(&str, &str); 4] = [
     ("host", session_fact::HOST),
     ("command", session_fact::COMMAND),
-    ("timing", "timing"),
+    ("timing", session_fact::TIMING),
     ("how calls were observed", "hip_door"),
 ];
 

@@ -14,7 +14,8 @@ Three kinds of lines, tab-separated:
     note LIBRARY NAME RESULT FIELD...    a call that is looked at and not recorded
 
 FIELD: class:name[:type]. Classes: p pointer or handle; s text; i4 i8 u1 u2 u4 u8 numbers; f4 f8; e an enumeration of that type;
-o o4 a place for a handle; a a place for as many handles as the next parameter says; n4 n8 as many numbers as the parameter before says; v a place for a scalar of that type (f4 f8 c4 c8),
+o o4 a place for a handle; a a place for as many handles as the next parameter says; n4 n8 as many numbers as the parameter of that name says, or
+the one before where none is named; b a number of as many bytes as the parameter of that name says; v a place for a scalar of that type (f4 f8 c4 c8),
 or of the enumeration that the parameter of that name has; z4 z8 a complex number, x16 x128 a structure of that many bytes, by value.
 A field with - in front is one that not all versions have: it is passed on, and not looked at.
 """
@@ -28,11 +29,12 @@ from pathlib import Path
 # What only asks or sets something, and says nothing about the time that a program spends: these calls are left as they are.
 SILENT = re.compile(r"(get|set|is|has)_|(Get|Set|Is|Query|Check)(?=[A-Z])|[Ss]tring|[Vv]ersion|[Ww]ork(s|S)pace|_size(_query)?$|"
                     r"_buffer_size|_bufferSize|LoggerF|LoggerO|LoggerS|log_|[Dd]escr(iptor|_|$)|_desc(_|r|$)|_mat_info|_info$|Debug|Logging|xerbla|CommCount|CommCuDevice|CommUserRank")
-SPOKEN = re.compile(r"_[sg]et_(vector|matrix)|(Set|Get)(Vector|Matrix)|Set4dTensorDescriptor|InitConvolutionDescriptor|"
+SPOKEN = re.compile(r"_[sg]et_(vector|matrix)|(Set|Get)(Vector|Matrix)|"
                     r"(Set|Scale)Tensor$|AlgoGetHeuristic|nccl(AllReduce|ReduceScatter|Send|Recv)|ConvolutionForwardGetAlgo|"
-                    r"miopenFind|solve|get(rf|rs|ri)|MatrixLayoutCreate$|MatmulDescCreate$")
-# Where scalars lie is known from these.
-NOTED = re.compile(r"_set_pointer_mode$|SetPointerMode(_v2)?$")
+                    r"miopenFind|solve|get(rf|rs|ri)")
+# Where scalars lie is known from these, and what descriptors say that other calls are passed.
+NOTED = re.compile(r"_set_pointer_mode$|SetPointerMode(_v2)?$|Lt(MatrixLayout|MatmulDesc)(Create|Init_internal|SetAttribute|Destroy)$|"
+                   r"miopen(Set(4d|Nd)?TensorDescriptor(Ex|V2|WithLayout)?|(Init|Set)Convolution(Nd)?(Descriptor|GroupCount)|Destroy(Tensor|Convolution)Descriptor)$")
 SCALARS = {"float": "f4", "double": "f8", "rocblas_float_complex": "c4", "rocblas_double_complex": "c8", "hipblasComplex": "c4",
            "hipblasDoubleComplex": "c8", "hipComplex": "c4", "hipDoubleComplex": "c8", "cuComplex": "c4", "cuDoubleComplex": "c8",
            "rocsparse_float_complex": "c4", "rocsparse_double_complex": "c8"}
@@ -163,6 +165,11 @@ def field(types, function, node, following):
         return f"n8:{name}", None
     if plain == "int" and name in ("n", "len") and following and following[0] == "plan":
         return f"n4:{name}", None
+    if NOTED.search(function) and name == "buf":
+        return f"b:{name}:sizeInBytes", None
+    count = next((other for other in following if other in ("nbDims", "num_lens", "spatialDim")), None)
+    if NOTED.search(function) and count and plain in ("int", "size_t"):
+        return f"{'n4' if plain == 'int' else 'n8'}:{name}:{count}", None
     if function.startswith("hsa_"):
         handle = types.names.get(plain, plain).removeprefix("struct ") in types.handles
         stars = 1 if handle and not text.startswith("const ") else 2
@@ -215,7 +222,7 @@ def main():
                         enums.setdefault(enum, {}).update(dict(reversed(types.enums[enum])))
                 if status:
                     enums.setdefault(status, {}).update(dict(reversed(types.enums[status])))
-                passed = lambda fields: [re.sub(r"^([posav]|o4|n4|n8)$", "p", one.lstrip("-").split(":")[0].replace("e", "i4").replace("u", "i")) for one in fields]
+                passed = lambda fields: [re.sub(r"^([posavb]|o4|n4|n8)$", "p", one.lstrip("-").split(":")[0].replace("e", "i4").replace("u", "i")) for one in fields]
                 before = calls.get(name)
                 if before:
                     one, other = passed(before[3]), passed(fields)

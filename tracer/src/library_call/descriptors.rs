@@ -1,0 +1,578 @@
+//! What calls are passed by descriptors: sizes and types of matrices and products (hipBLASLt, cuBLASLt), of tensors and convolutions (MIOpen).
+//!
+//! Noted when a descriptor is made or changed, whether or not anything is recorded, and asked at the end of a call that uses it: the next
+//! descriptor may have the same address. What is asked becomes words behind the call's arguments, and text in the file.
+
+use std::collections::HashMap;
+use std::fmt::Write;
+use std::hint;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, TryLockError};
+
+use super::arguments::{self, Given};
+use super::description::{self, Library, LibraryFunction};
+
+/// Descriptors are spread over so many locks.
+const SHARDS: usize = 16;
+/// Descriptors that one of them remembers: a program that makes more destroys none.
+const MOST: usize = 4096;
+/// How often a lock that somebody else has is tried.
+const TRIES: u32 = 20_000;
+/// Dimensions of a tensor that are kept.
+const DIMENSIONS: usize = 5;
+/// Of a convolution, in space.
+const SPATIAL: usize = 3;
+
+/// By address.
+static KNOWN: [Mutex<Option<HashMap<u64, Descriptor>>>; SHARDS] = [const { Mutex::new(None) }; SHARDS];
+/// A descriptor could not be noted: from then on nothing is said of any.
+static IS_INCOMPLETE: AtomicBool = AtomicBool::new(false);
+
+/// What is known of one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Descriptor {
+    Layout(Layout),
+    Product(Product),
+    Tensor(Tensor),
+    Convolution(Convolution),
+}
+
+/// A matrix.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Layout {
+    number_type: i32,
+    rows: u64,
+    columns: u64,
+    leading: i64,
+    batches: u64,
+    stride: i64,
+}
+
+/// A product of matrices.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Product {
+    compute: i32,
+    scale: i32,
+    /// Of A and B; nothing where they are taken as they are.
+    operations: [Option<i32>; 2],
+    epilogue: u64,
+    has_scalars_on_device: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Tensor {
+    number_type: i32,
+    lengths: [u64; DIMENSIONS],
+    order: Order,
+}
+
+/// How the dimensions of a tensor, which are always given as N, C and those of space, lie in memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Order {
+    /// The last of space are neighbours.
+    #[default]
+    ChannelsFirst,
+    ChannelsLast,
+    Other,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Convolution {
+    mode: i32,
+    /// Dimensions in space.
+    dimensions: u64,
+    pads: [u64; SPATIAL],
+    strides: [u64; SPATIAL],
+    dilations: [u64; SPATIAL],
+    groups: u64,
+}
+
+/// What a call is about, of which its descriptors say more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Subject {
+    Product,
+    Convolution,
+}
+
+impl Subject {
+    /// That of the function `name`.
+    pub(super) fn of(name: &str) -> Option<Subject> {
+        match name {
+            "hipblasLtMatmul" | "cublasLtMatmul" => Some(Subject::Product),
+            _ if name.starts_with("miopenConvolution") => Some(Subject::Convolution),
+            _ => None,
+        }
+    }
+}
+
+/// The map that has that address, where nothing keeps its lock: a forked child may have inherited it taken.
+fn shard(address: u64) -> Option<MutexGuard<'static, Option<HashMap<u64, Descriptor>>>> {
+    let shard = &KNOWN[(address >> 4) as usize % SHARDS];
+    for _ in 0..TRIES {
+        match shard.try_lock() {
+            Ok(guard) => return Some(guard),
+            Err(TryLockError::Poisoned(poisoned)) => return Some(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => hint::spin_loop(),
+        }
+    }
+    None
+}
+
+fn known(address: u64) -> Option<Descriptor> {
+    if IS_INCOMPLETE.load(Ordering::Relaxed) {
+        return None;
+    }
+    shard(address)?.as_ref()?.get(&address).copied()
+}
+
+/// Changes what is known of the descriptor there.
+fn change(address: u64, change: impl FnOnce(Option<Descriptor>) -> Option<Descriptor>) {
+    let Some(mut shard) = shard(address) else { return IS_INCOMPLETE.store(true, Ordering::Relaxed) };
+    let known = shard.get_or_insert_default();
+    match change(known.get(&address).copied()) {
+        Some(descriptor) => {
+            if known.len() == MOST && !known.contains_key(&address) {
+                known.clear();
+            }
+            known.insert(address, descriptor);
+        }
+        None => {
+            known.remove(&address);
+        }
+    }
+}
+
+/// A call of `function`, which is noted and not recorded, has succeeded with these arguments.
+pub(super) fn note(function: &LibraryFunction, kept: &[u8]) {
+    let given = Given { function, kept };
+    let Some(address) = given.first_handle() else { return };
+    let number = |name| given.number(name).unwrap_or(0);
+    let enumerated = |name| given.number(name).map_or(0, |value| value as i32);
+    let ends = |end| function.name.ends_with(end);
+    match () {
+        () if ends("Destroy") || function.name.starts_with("miopenDestroy") => change(address, |_| None),
+        () if ends("MatrixLayoutCreate") || ends("MatrixLayoutInit_internal") => {
+            let layout = Layout {
+                number_type: enumerated("type"),
+                rows: number("rows"),
+                columns: number("cols"),
+                leading: number("ld") as i64,
+                batches: 1,
+                stride: 0,
+            };
+            change(address, |_| Some(Descriptor::Layout(layout)));
+        }
+        () if ends("MatmulDescCreate") || ends("MatmulDescInit_internal") => {
+            let (compute, scale) = (enumerated("computeType"), enumerated("scaleType"));
+            let product = Product { compute, scale, epilogue: DEFAULT_EPILOGUE, ..Product::default() };
+            change(address, |_| Some(Descriptor::Product(product)));
+        }
+        () if ends("SetAttribute") => {
+            let (Some(attribute), Some(value)) = (given.enumerated("attr"), given.pointed("buf")) else {
+                return;
+            };
+            change(address, |known| Some(known?.with(attribute, value)));
+        }
+        () if function.name == "miopenSetConvolutionGroupCount" => {
+            let groups = number("groupCount");
+            change(address, |known| match known {
+                Some(Descriptor::Convolution(convolution)) => {
+                    Some(Descriptor::Convolution(Convolution { groups, ..convolution }))
+                }
+                other => other,
+            });
+        }
+        () if function.name.starts_with("miopenInitConvolution") => {
+            let convolution = Convolution::made(&given);
+            change(address, |_| Some(Descriptor::Convolution(convolution)));
+        }
+        () => {
+            let tensor = Tensor::made(&given);
+            change(address, |_| tensor.map(Descriptor::Tensor));
+        }
+    }
+}
+
+impl Descriptor {
+    /// With that attribute: the names of hipBLASLt's and cuBLASLt's end alike.
+    fn with(mut self, attribute: &str, value: u64) -> Descriptor {
+        let ends = |end| attribute.ends_with(end);
+        match &mut self {
+            Descriptor::Layout(layout) => match () {
+                () if ends("_LAYOUT_TYPE") => layout.number_type = value as i32,
+                () if ends("_LAYOUT_ROWS") => layout.rows = value,
+                () if ends("_LAYOUT_COLS") => layout.columns = value,
+                () if ends("_LAYOUT_LD") => layout.leading = value as i64,
+                () if ends("_LAYOUT_BATCH_COUNT") => layout.batches = value,
+                () if ends("_LAYOUT_STRIDED_BATCH_OFFSET") => layout.stride = value as i64,
+                () => {}
+            },
+            Descriptor::Product(product) => match () {
+                () if ends("_DESC_TRANSA") => product.operations[0] = Some(value as i32),
+                () if ends("_DESC_TRANSB") => product.operations[1] = Some(value as i32),
+                () if ends("_DESC_EPILOGUE") => product.epilogue = value,
+                () if ends("_DESC_COMPUTE_TYPE") => product.compute = value as i32,
+                () if ends("_DESC_SCALE_TYPE") => product.scale = value as i32,
+                () if ends("_DESC_POINTER_MODE") => product.has_scalars_on_device = value != 0,
+                () => {}
+            },
+            Descriptor::Tensor(_) | Descriptor::Convolution(_) => {}
+        }
+        self
+    }
+}
+
+impl Tensor {
+    /// By one of the functions that set one.
+    fn made(given: &Given<'_>) -> Option<Tensor> {
+        let mut lengths = [0; DIMENSIONS];
+        let mut order = Order::ChannelsFirst;
+        let each = |names: [&str; 4]| names.map(|name| given.number(name));
+        let (found, strides) = match each(["n", "c", "h", "w"]) {
+            [Some(n), Some(c), Some(h), Some(w)] => {
+                let strides = each(["nStride", "cStride", "hStride", "wStride"]);
+                (vec![n, c, h, w], strides.into_iter().flatten().collect())
+            }
+            _ => match given.numbers("lens") {
+                found if found.is_empty() => (given.numbers("dimsA"), given.numbers("stridesA")),
+                found => {
+                    order = match given.enumerated("tensorLayout")? {
+                        "miopenTensorNCHW" | "miopenTensorNCDHW" => Order::ChannelsFirst,
+                        "miopenTensorNHWC" | "miopenTensorNDHWC" => Order::ChannelsLast,
+                        _ => Order::Other,
+                    };
+                    (found, Vec::new())
+                }
+            },
+        };
+        if strides.len() == found.len() {
+            order = Order::of(&found, &strides);
+        }
+        lengths.get_mut(..found.len())?.copy_from_slice(&found);
+        (found.len() >= 3).then_some(Tensor { number_type: given.number("dataType")? as i32, lengths, order })
+    }
+}
+
+impl Order {
+    /// By the distances of neighbours in each dimension.
+    fn of(lengths: &[u64], strides: &[u64]) -> Order {
+        let Some(last) = lengths.len().checked_sub(1).filter(|last| *last >= 2) else { return Order::Other };
+        match () {
+            () if is_packed(lengths, strides, (0..=last).rev()) => Order::ChannelsFirst,
+            () if is_packed(lengths, strides, [1].into_iter().chain((2..=last).rev()).chain([0])) => {
+                Order::ChannelsLast
+            }
+            () => Order::Other,
+        }
+    }
+}
+
+/// Whether each dimension begins where the one before it ends, in the order of `places`.
+fn is_packed(lengths: &[u64], strides: &[u64], mut places: impl Iterator<Item = usize>) -> bool {
+    let mut next = 1_u64;
+    places.all(|place| {
+        // What is there once has no neighbour.
+        let fits = lengths[place] <= 1 || strides[place] == next;
+        next = next.saturating_mul(lengths[place]);
+        fits
+    })
+}
+
+impl Convolution {
+    fn made(given: &Given<'_>) -> Convolution {
+        let spatial = |list: &str, names: [&str; 2]| {
+            let mut all = [0; SPATIAL];
+            let found = match given.numbers(list) {
+                found if found.is_empty() => {
+                    names.into_iter().filter_map(|name| given.number(name)).collect()
+                }
+                found => found,
+            };
+            all.iter_mut().zip(found).for_each(|(place, number)| *place = number);
+            all
+        };
+        Convolution {
+            mode: given.number("c_mode").unwrap_or(0) as i32,
+            dimensions: given.number("spatialDim").unwrap_or(2),
+            pads: spatial("padA", ["pad_h", "pad_w"]),
+            strides: spatial("strideA", ["stride_h", "stride_w"]),
+            dilations: spatial("dilationA", ["dilation_h", "dilation_w"]),
+            groups: 1,
+        }
+    }
+}
+
+/// Words of a product behind a call's arguments.
+const PRODUCT_WORDS: usize = 23;
+/// Of a convolution.
+const CONVOLUTION_WORDS: usize = 4 + 3 * (DIMENSIONS + 1) + 3 * SPATIAL;
+/// What says that an operation is not set.
+const AS_IT_IS: u64 = u64::MAX;
+/// Nothing is done with the product.
+const DEFAULT_EPILOGUE: u64 = 1;
+
+/// Hands `put` the words that the descriptors of a call add to its arguments; nothing where one is not known.
+pub(super) fn keep(function: &LibraryFunction, kept: &[u8], put: &mut dyn FnMut(u64)) {
+    let given = Given { function, kept };
+    match function.subject {
+        Some(Subject::Product) => {
+            if let Some(words) = product_words(&given) {
+                words.into_iter().for_each(put);
+            }
+        }
+        Some(Subject::Convolution) => {
+            if let Some(words) = convolution_words(&given) {
+                words.into_iter().for_each(put);
+            }
+        }
+        None => {}
+    }
+}
+
+fn product_words(given: &Given<'_>) -> Option<[u64; PRODUCT_WORDS]> {
+    let product = match given.number("computeDesc").or_else(|| given.number("matmulDesc")).and_then(known)? {
+        Descriptor::Product(product) => product,
+        _ => return None,
+    };
+    let layout = |name| match given.number(name).and_then(known)? {
+        Descriptor::Layout(layout) => Some(layout),
+        _ => None,
+    };
+    let [a, b, c, d] = ["Adesc", "Bdesc", "Cdesc", "Ddesc"].map(layout);
+    // C may be the same as D, or not there.
+    let (a, b, d) = (a?, b?, d?);
+    let c = c.unwrap_or(d);
+    let names = Names::of(given.function.library)?;
+    let description = description::get();
+    let is_taken_as_it_is = product.operations[0]
+        .is_none_or(|operation| description.value(names.operation, operation) == Some(names.as_it_is));
+    let depth = if is_taken_as_it_is { a.columns } else { a.rows };
+    let size = match description.value(names.number, product.scale) {
+        Some(name) if name.ends_with("_R_32F") => 4,
+        Some(name) if name.ends_with("_R_64F") => 8,
+        _ => 0,
+    };
+    let scalars = ["alpha", "beta"].map(|name| {
+        let address = given.number(name).filter(|_| size > 0 && !product.has_scalars_on_device)?;
+        arguments::real(address, size)
+    });
+    let [alpha, beta] = scalars.map(|scalar| scalar.unwrap_or(f64::NAN).to_bits());
+    let operation = |operation: Option<i32>| operation.map_or(AS_IT_IS, |operation| operation as u32 as u64);
+    let types = [a, b, c, d].map(|layout| layout.number_type as u32 as u64);
+    let leading = [a, b, c, d].map(|layout| layout.leading as u64);
+    let strides = [a, b, c, d].map(|layout| layout.stride as u64);
+    let mut words = [0; PRODUCT_WORDS];
+    words[..3].copy_from_slice(&[d.rows, d.columns, depth]);
+    words[3..5].copy_from_slice(&product.operations.map(operation));
+    words[5..9].copy_from_slice(&types);
+    words[9..13].copy_from_slice(&leading);
+    words[13..17].copy_from_slice(&strides);
+    words[17..].copy_from_slice(&[
+        d.batches,
+        product.compute as u32 as u64,
+        product.scale as u32 as u64,
+        product.epilogue,
+        alpha,
+        beta,
+    ]);
+    Some(words)
+}
+
+fn convolution_words(given: &Given<'_>) -> Option<[u64; CONVOLUTION_WORDS]> {
+    let tensor = |names: [&str; 2]| {
+        let address = names.into_iter().find_map(|name| given.number(name))?;
+        match known(address)? {
+            Descriptor::Tensor(tensor) => Some(tensor),
+            _ => None,
+        }
+    };
+    let tensors = [tensor(["xDesc", "dxDesc"])?, tensor(["wDesc", "dwDesc"])?, tensor(["yDesc", "dyDesc"])?];
+    let Descriptor::Convolution(convolution) = known(given.number("convDesc")?)? else { return None };
+    let mut words = [0; CONVOLUTION_WORDS];
+    let mut into = words.iter_mut();
+    let mut put = |word: u64| into.next().map(|place| *place = word);
+    put(tensors[0].number_type as u32 as u64);
+    put(convolution.mode as u32 as u64);
+    put(convolution.dimensions);
+    put(convolution.groups);
+    for tensor in tensors {
+        put(tensor.order as u64);
+        tensor.lengths.into_iter().for_each(|length| {
+            put(length);
+        });
+    }
+    for list in [convolution.pads, convolution.strides, convolution.dilations] {
+        list.into_iter().for_each(|number| {
+            put(number);
+        });
+    }
+    Some(words)
+}
+
+/// What words that [`keep`] has kept say.
+pub(super) struct Said {
+    /// Further arguments, each with a separator in front.
+    pub(super) text: String,
+    /// alpha and beta of a product, where their values are known.
+    scalars: [Option<f64>; 2],
+}
+
+impl Said {
+    /// Of a call of `function`; `words` are those behind its arguments.
+    pub(super) fn by(function: &LibraryFunction, words: &[u64]) -> Option<Said> {
+        match function.subject? {
+            Subject::Product => Said::by_product(function, words.try_into().ok()?),
+            Subject::Convolution => Said::by_convolution(words.try_into().ok()?),
+        }
+    }
+
+    /// The value of the argument called `name`, which is passed by address.
+    pub(super) fn scalar(&self, name: &str) -> Option<f64> {
+        match name {
+            "alpha" => self.scalars[0],
+            "beta" => self.scalars[1],
+            _ => None,
+        }
+    }
+
+    fn by_product(function: &LibraryFunction, words: &[u64; PRODUCT_WORDS]) -> Option<Said> {
+        let names = Names::of(function.library)?;
+        let mut text = String::new();
+        let mut say = |key: &str, value: &dyn std::fmt::Display| {
+            // Writing to a String cannot fail.
+            let _ = write!(text, " | {key}={value}");
+        };
+        for (key, operation) in ["transA", "transB"].into_iter().zip(&words[3..5]) {
+            match *operation {
+                AS_IT_IS => say(key, &names.as_it_is),
+                operation => say(key, &named(names.operation, operation)),
+            }
+        }
+        for (key, number) in ["m", "n", "k"].into_iter().zip(words) {
+            say(key, number);
+        }
+        for (key, number_type) in ["a_type", "b_type", "c_type", "d_type"].into_iter().zip(&words[5..9]) {
+            say(key, &named(names.number, *number_type));
+        }
+        say("compute_type", &named(names.compute, words[18]));
+        say("scale_type", &named(names.number, words[19]));
+        for (key, leading) in ["lda", "ldb", "ldc", "ldd"].into_iter().zip(&words[9..13]) {
+            say(key, &(*leading as i64));
+        }
+        if words[17] != 1 {
+            say("batch_count", &words[17]);
+            for (key, stride) in
+                ["stride_a", "stride_b", "stride_c", "stride_d"].into_iter().zip(&words[13..17])
+            {
+                say(key, &(*stride as i64));
+            }
+        }
+        if words[20] != DEFAULT_EPILOGUE {
+            say("epilogue", &words[20]);
+        }
+        let scalar = |word: u64| Some(f64::from_bits(word)).filter(|value| !value.is_nan());
+        Some(Said { text, scalars: [scalar(words[21]), scalar(words[22])] })
+    }
+
+    fn by_convolution(words: &[u64; CONVOLUTION_WORDS]) -> Option<Said> {
+        let description = description::get();
+        let [number_type, mode, dimensions, groups, rest @ ..] = words;
+        let (tensors, spatial) = rest.split_at(3 * (DIMENSIONS + 1));
+        let list = |numbers: &[u64]| {
+            let numbers: Vec<String> = numbers.iter().map(u64::to_string).collect();
+            numbers.join(",")
+        };
+        let mut text = String::new();
+        let mut say = |key: &str, value: &str| {
+            let _ = write!(text, " | {key}={value}");
+        };
+        say("data_type", &named(description.enumeration("miopenDataType_t")?, *number_type));
+        say("mode", &named(description.enumeration("miopenConvolutionMode_t")?, *mode));
+        let shown = 2 + (*dimensions as usize).min(SPATIAL);
+        for (key, tensor) in ["in", "filter", "out"].into_iter().zip(tensors.chunks(DIMENSIONS + 1)) {
+            say(key, &list(&tensor[1..=shown]));
+            let order = match tensor[0] {
+                order if order == Order::ChannelsLast as u64 => "channels_last",
+                order if order == Order::Other as u64 => "other",
+                _ => continue,
+            };
+            say(&format!("{key}_layout"), order);
+        }
+        for (key, numbers) in ["pad", "stride", "dilation"].into_iter().zip(spatial.chunks(SPATIAL)) {
+            say(key, &list(&numbers[..shown - 2]));
+        }
+        say("groups", &groups.to_string());
+        Some(Said { text, scalars: [None; 2] })
+    }
+}
+
+/// The name of an enumeration's value, or its number.
+fn named(enumeration: usize, value: u64) -> String {
+    let value = value as i32;
+    description::get().value(enumeration, value).map_or_else(|| value.to_string(), str::to_string)
+}
+
+/// Enumerations of a library, and what its value for a matrix that is taken as it is is called.
+struct Names {
+    operation: usize,
+    number: usize,
+    compute: usize,
+    as_it_is: &'static str,
+}
+
+impl Names {
+    fn of(library: Library) -> Option<Names> {
+        let description = description::get();
+        let of = |names: [&str; 3], as_it_is| {
+            let [operation, number, compute] = names.map(|name| description.enumeration(name));
+            Some(Names { operation: operation?, number: number?, compute: compute?, as_it_is })
+        };
+        match library {
+            Library::HipBlasLt => {
+                of(["hipblasOperation_t", "hipDataType", "hipblasComputeType_t"], "HIPBLAS_OP_N")
+            }
+            Library::CuBlasLt => {
+                of(["cublasOperation_t", "cudaDataType", "cublasComputeType_t"], "CUBLAS_OP_N")
+            }
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn orders_of_tensors_are_those_of_their_strides() {
+        let of = |strides: &[u64]| Order::of(&[2, 3, 8, 16], strides);
+        assert_eq!(of(&[384, 128, 16, 1]), Order::ChannelsFirst);
+        assert_eq!(of(&[384, 1, 48, 3]), Order::ChannelsLast);
+        assert_eq!(of(&[400, 128, 16, 1]), Order::Other, "rows with room between them");
+        assert_eq!(Order::of(&[1, 1, 8, 8], &[7, 9, 8, 1]), Order::ChannelsFirst, "one image of one channel");
+        assert_eq!(Order::of(&[4], &[1]), Order::Other);
+    }
+
+    #[test]
+    fn a_descriptor_changes_and_goes() {
+        let layout = |rows| Descriptor::Layout(Layout { rows, ..Layout::default() });
+        change(0x7010, |_| Some(layout(1)));
+        assert_eq!(known(0x7010), Some(layout(1)));
+        change(0x7010, |known| Some(known?.with("HIPBLASLT_MATRIX_LAYOUT_ROWS", 5)));
+        assert_eq!(known(0x7010), Some(layout(5)));
+        change(0x7010, |_| None);
+        assert_eq!(known(0x7010), None);
+        change(0x7020, |known| Some(known?.with("HIPBLASLT_MATRIX_LAYOUT_ROWS", 5)));
+        assert_eq!(known(0x7020), None, "one that was never made");
+    }
+
+    #[test]
+    fn no_more_are_remembered_than_there_is_room_for() {
+        let address = |number: u64| (number * SHARDS as u64 + 7) << 4;
+        for number in 0..=MOST as u64 {
+            change(address(number), |_| Some(Descriptor::Tensor(Tensor::default())));
+        }
+        assert_eq!(known(address(0)), None);
+        assert!(known(address(MOST as u64)).is_some());
+    }
+}
