@@ -223,14 +223,13 @@ fn nobody_elses_user() -> String {
     (30_000 + std::process::id() % 3_000 * 10 + number).to_string()
 }
 
+/// Why a test that runs programs of two users cannot run.
+const TWO_USERS: &str = "only root can run programs of two users";
+
 /// Whether this is root, who can be somebody else.
 fn is_root() -> bool {
     // SAFETY: no arguments, cannot fail.
-    let root = unsafe { libc::geteuid() } == 0;
-    if !root {
-        not_tested("only root can run programs of two users");
-    }
-    root
+    unsafe { libc::geteuid() == 0 }
 }
 
 /// `command` as that user.
@@ -274,7 +273,7 @@ fn copied_command(dir: &Dir, arguments: &[&str]) -> std::process::Command {
 #[test]
 fn sixty_four_processes_at_once() {
     if !is_root() {
-        return;
+        return not_tested(TWO_USERS);
     }
     let (dir, user) = (for_everybody(), nobody_elses_user());
     let acts = ["say=ready", "wait=go", "mark=x", "say=marked", "wait=end"];
@@ -307,7 +306,7 @@ fn sixty_four_processes_at_once() {
 #[test]
 fn another_user_is_refused() {
     if !is_root() {
-        return;
+        return not_tested(TWO_USERS);
     }
     let (dir, user, other) = (for_everybody(), nobody_elses_user(), nobody_elses_user());
     let mut running = ["say=ready", "wait=end"].into_iter().fold(of_user(&dir, &user), Run::arg).start();
@@ -362,7 +361,7 @@ fn a_process_in_a_pid_namespace() {
 fn a_program_with_the_rights_of_another_user() {
     use std::os::unix::fs::{PermissionsExt, chown};
     if !is_root() {
-        return;
+        return not_tested(TWO_USERS);
     }
     let (dir, user) = (for_everybody(), nobody_elses_user());
     let program = dir.path("control");
