@@ -46,7 +46,7 @@ impl Viewed {
         String::from_utf8_lossy(&answer).into_owned()
     }
 
-    /// A number that the page is told of the trace.
+    /// A number of the trace, as the page gets it.
     fn number(&self, name: &str) -> Option<i64> {
         let answer = self.asked("trace");
         let (_, value) = answer.split_once(&format!("\"{name}\":"))?;

@@ -162,7 +162,7 @@ pub struct CountedKernel {
     /// The original's descriptor: what the symbol `NAME.kd` says. A loaded address is that symbol's loaded address, less this, plus a
     /// virtual address.
     pub original_descriptor: u64,
-    /// Ways in, each with counters of its own.
+    /// Its entries, each with counters of its own.
     pub slots: Vec<Slot>,
     /// The kernel's blocks, and those of the functions that it calls and of the kernels that call these too: a range of
     /// [`Rewritten::blocks`]. They count into one buffer.
@@ -222,7 +222,7 @@ impl Residency {
     }
 }
 
-/// One way into a kernel.
+/// An entry of a kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Slot {
     /// Virtual address of the descriptor that a dispatch names.

@@ -128,7 +128,7 @@ pub enum FlowTarget {
     Unknown,
 }
 
-/// One way on from a block.
+/// An edge from a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FlowEdge {
     /// How.

@@ -92,7 +92,7 @@ impl Lost {
 #[derive(Default)]
 pub struct Counters {
     lost: [AtomicU64; Cause::ALL.len()],
-    /// When the first record was lost that [`Counters::take_lost_time`] has not told, and when the last one was: ns of CLOCK_MONOTONIC,
+    /// When the first record was lost that [`Counters::take_lost_time`] has not returned, and when the last one was: ns of CLOCK_MONOTONIC,
     /// 0 where there is none.
     lost_from: AtomicU64,
     lost_to: AtomicU64,

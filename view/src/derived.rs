@@ -30,7 +30,7 @@ use crate::waits::Waits;
 const FIRST_ROW: u32 = 1 << 30;
 const ROWS_OF_KIND: u32 = 1 << 24;
 
-/// Allocations of a process and a place that are told one by one: the page lays them out for each picture.
+/// Allocations of a process and a place that are listed one by one: the page lays them out for each picture.
 const MOST_ALLOCATIONS: usize = 2000;
 
 /// Columns of the name of a stream.

@@ -25,7 +25,7 @@ pub(crate) struct Replaced {
     pub(crate) trace: Option<PathBuf>,
 }
 
-/// What a file of the cache is called that was not of use, with the first of these that is so: of one that has failed nothing else is told.
+/// What a file of the cache is called that was not of use, with the first of these that is so: of one that has failed nothing else is said.
 const USELESS: [(Outcome, &str); 4] = [
     (Outcome::Failed, "failed"),
     (Outcome::Refused, "refused"),

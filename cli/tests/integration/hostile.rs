@@ -391,7 +391,7 @@ fn progress_is_shown_on_a_terminal_only() {
     // Work that has to wait takes long, however fast the machine. A slow one may have it wait for too long, or not at all: again, then.
     let result = |on_a_terminal, is_enough: &dyn Fn(&Ran) -> bool| {
         let mut tries = (0..20).map(|_| callstack_that_waits(&dir, &trace, on_a_terminal));
-        tries.find(is_enough).expect("what is told of long work")
+        tries.find(is_enough).expect("what is said of long work")
     };
     let seen = result(true, &|ran| ran.status.success() && ran.stdout.contains(LINE));
     assert!(seen.stdout.contains("rows in ext_callstack"), "{seen}");

@@ -327,7 +327,7 @@ fn builds_that_took_turns_in_every_form() {
     assert!(
         answer.runs.is_none() && answer.impossible + answer.instrumented == 0 && answer.validated.is_empty()
     );
-    assert_eq!(answer.launches.len(), 2, "what was not replaced is not told of: {answer:?}");
+    assert_eq!(answer.launches.len(), 2, "what was not replaced is not listed: {answer:?}");
     let gemm = &answer.launches[0];
     assert_eq!((gemm.kernel.as_str(), gemm.gpu, gemm.target.as_str()), (GEMM.kernel, Some(0), "gfx90a"));
     assert_eq!((gemm.grid, gemm.workgroup), (Some([64, 1, 1]), Some([256, 1, 1])));

@@ -574,7 +574,7 @@ fn the_code_of_a_kernel_has_its_instructions_blocks_and_counts() {
     );
     let words = browser.get(&format!("{node}.getAttribute('aria-label')"));
     assert!(words.as_str().unwrap().contains(&format!("{} waves", hottest["waves"])), "{words}");
-    // Kinds of ways on are drawn; a block leads to its lines.
+    // Edges are drawn by their kinds; a block leads to its lines.
     assert!(browser.get("document.querySelectorAll('.edge.taken').length").as_u64().unwrap() > 1);
     browser.get(&format!("{node}.dispatchEvent(new MouseEvent('click', {{ bubbles: true }}))"));
     assert_eq!(browser.get("document.activeElement.dataset.block"), json!(place.to_string()));

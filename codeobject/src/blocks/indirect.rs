@@ -4,7 +4,7 @@ use super::{Code, Obstacle};
 use crate::instruction::{Control, Format, Instruction, LITERAL, ScalarWrites, op};
 use crate::known_registers::{Arithmetic, KnownRegisters};
 
-/// Rounds until all targets must be known: each finds targets with the ways that the one before has found.
+/// Rounds until all targets must be known: each finds targets with the edges that the one before has found.
 const ROUNDS: usize = 8;
 
 impl Code {
@@ -33,7 +33,7 @@ impl Code {
         Err(Obstacle::Unsettled)
     }
 
-    /// Of each jump and call, in order, by the ways that are known so far.
+    /// Of each jump and call, in order, by the edges that are known so far.
     fn targets(&self) -> Vec<Option<u64>> {
         let starts: Vec<usize> = (0..self.leads.len()).filter(|place| self.leads[*place]).collect();
         let end = |block: usize| starts.get(block + 1).copied().unwrap_or(self.decoded.len());

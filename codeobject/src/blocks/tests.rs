@@ -53,7 +53,7 @@ fn an_address_is_followed_into_other_blocks() {
     let words = [getpc, add, 0x18, addc, 0xbf84_0000, NOP, jump, END];
     let expected = vec![(0x1000, 0x1010), (0x1014, 0x1018), (0x101c, 0x101c)];
     assert_eq!(of(&words, true), Ok(expected));
-    // Not where another way leads in on which the register holds something else.
+    // Not where another edge leads in on which the register holds something else.
     let words = [0xbf84_0004, getpc, add, 0x14, addc, jump, END];
     assert_eq!(of(&words, true), Err(Obstacle::UnknownTarget { address: 0x1014 }));
     // Nor where something unknown was added, or the register was written: s_load_dword s5, s[0:1].

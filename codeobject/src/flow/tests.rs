@@ -29,7 +29,7 @@ fn described(lines: &[&str]) -> Vec<String> {
 }
 
 #[test]
-fn a_loop_with_a_way_out() {
+fn a_loop_with_an_exit() {
     let lines = ["s_mov_b32", "s_add_u32", "s_cbranch_scc1 -2", "s_cbranch_execz 1", "s_nop", "s_endpgm"];
     let expected = [
         "0..1: fallthrough 1",
@@ -72,7 +72,7 @@ fn every_kind_of_branch() {
 }
 
 #[test]
-fn ways_out_of_the_function() {
+fn edges_out_of_the_function() {
     assert_eq!(described(&["s_branch 5"]), ["0..1: branch 0x118"]);
     assert_eq!(described(&["s_cbranch_scc0 -9"]), ["0..1: taken 0xe0, runs-out 0x104"]);
     assert_eq!(described(&["s_nop"]), ["0..1: runs-out 0x104"]);

@@ -53,7 +53,7 @@ impl Outliers {
                 *days.entry(time / DAY).or_default() += 1;
             }
         }
-        Outliers { days: Some(far_days(&days)) }
+        Outliers { days: Some(outlying_days(&days)) }
     }
 
     /// Whether there are none, as far as is known.
@@ -152,7 +152,7 @@ fn outlier_days(
             }
         }
     }
-    Ok(far_days(&days))
+    Ok(outlying_days(&days))
 }
 
 /// Rows of the timed tables that are far from nearly all others, but for those of the sessions in `running`.
@@ -193,7 +193,7 @@ pub(crate) fn times(
 }
 
 /// The days of the spans that have few of all rows. Days in a row are one span, as is a day's gap.
-fn far_days(days: &BTreeMap<i64, u64>) -> BTreeSet<i64> {
+fn outlying_days(days: &BTreeMap<i64, u64>) -> BTreeSet<i64> {
     let total: u64 = days.values().sum();
     let mut spans: Vec<(u64, Vec<i64>)> = Vec::new();
     for (&day, &count) in days {
@@ -220,8 +220,9 @@ mod tests {
     #[test]
     fn a_few_rows_elsewhere_are_outliers_but_not_another_host() {
         let none: [i64; 0] = [];
-        let far =
-            |days: &[(i64, u64)]| far_days(&days.iter().copied().collect()).into_iter().collect::<Vec<_>>();
+        let far = |days: &[(i64, u64)]| {
+            outlying_days(&days.iter().copied().collect()).into_iter().collect::<Vec<_>>()
+        };
         assert_eq!(far(&[(10, 5000), (11, 400), (300, 3)]), [300]);
         assert_eq!(far(&[(10, 5000), (11, 4)]), none, "midnight");
         assert_eq!(far(&[(10, 5000), (700, 100)]), none, "another host");

@@ -67,7 +67,7 @@ pub struct BasicBlock {
     pub edges: Vec<ListedEdge>,
 }
 
-/// A way on from a block.
+/// An edge from a block.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ListedEdge {
     /// `fallthrough`, `branch`, `taken`, `not-taken`, `call`, `return`, `indirect`, `indirect-call`, `end`, `runs-out`.

@@ -16,7 +16,7 @@ use super::timeline::begin_reading;
 use crate::notes::Notes;
 use crate::text::escape;
 
-/// Stacks that are kept, and bytes of their names.
+/// Stacks in memory at most, and bytes of their names.
 const MOST_IN_MEMORY: (usize, usize) = (1 << 19, 24 << 20);
 
 /// Writes the stacks of `trace` to `out`; with `threads` they begin with their process and thread.
@@ -41,7 +41,7 @@ pub fn export(
         roots: Vec::new(),
         open: Vec::new(),
         now: 0,
-        kept: MOST_IN_MEMORY,
+        most_in_memory: MOST_IN_MEMORY,
     };
     begin_reading(trace.0)?;
     let exported = call_tree::walk(trace, options, notes, &mut stacks)?;
@@ -82,7 +82,8 @@ struct Stacks<W> {
     /// The stack that is open, with what its frames are named by; those of the process and thread by nothing.
     open: Vec<(u32, Option<TreeFrame>)>,
     now: i64,
-    kept: (usize, usize),
+    /// Stacks, and bytes of names.
+    most_in_memory: (usize, usize),
 }
 
 impl<W: Write> Trees for Stacks<W> {
@@ -106,7 +107,7 @@ impl<W: Write> Trees for Stacks<W> {
 
     fn enter(&mut self, names: &mut FrameNames<'_>, frame: TreeFrame, _: i64, now: i64) -> Result<()> {
         self.advance(now);
-        if self.nodes.len() >= self.kept.0 || names.bytes() >= self.kept.1 {
+        if self.nodes.len() >= self.most_in_memory.0 || names.bytes() >= self.most_in_memory.1 {
             self.begin_again(names)?;
         }
         self.open_frame(names, frame)

@@ -15,7 +15,7 @@ use super::section::Section;
 use super::timeline::begin_reading;
 use crate::notes::Notes;
 
-/// Bytes of names that are kept. A name that comes again later is in the file twice.
+/// Bytes of names in memory at most. A name that comes again later is in the file twice.
 const MOST_IN_MEMORY: usize = 48 << 20;
 
 /// Writes the trees of `trace`, which was named `name`, to `out`.
@@ -39,7 +39,7 @@ pub fn export(
         is_first_event: true,
         now: 0,
         element: Vec::new(),
-        kept: MOST_IN_MEMORY,
+        most_in_memory: MOST_IN_MEMORY,
     };
     profiles.element.extend_from_slice(
         b"{\"$schema\":\"https://www.speedscope.app/file-format-schema.json\",\"exporter\":\"rpd\",\"name\":\"",
@@ -67,7 +67,8 @@ struct Profiles<W: Write> {
     now: i64,
     /// What is written next.
     element: Vec<u8>,
-    kept: usize,
+    /// Bytes of names.
+    most_in_memory: usize,
 }
 
 impl<W: Write> Trees for Profiles<W> {
@@ -92,7 +93,7 @@ impl<W: Write> Trees for Profiles<W> {
     }
 
     fn enter(&mut self, names: &mut FrameNames<'_>, frame: TreeFrame, _: i64, now: i64) -> Result<()> {
-        if names.bytes() >= self.kept {
+        if names.bytes() >= self.most_in_memory {
             names.forget();
         }
         let number = names.number(frame, |name| {

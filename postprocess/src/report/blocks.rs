@@ -305,7 +305,7 @@ fn functions(
     Ok(all)
 }
 
-/// What the code says of the blocks of one kernel. Ways are told of functions all of whose blocks were counted.
+/// What the code says of the blocks of one kernel. Edges have counts in functions all of whose blocks were counted.
 fn known<'a>(
     counted: &'a HashMap<Code, Counts>,
     functions: &HashMap<usize, Vec<FunctionCode>>,

@@ -26,7 +26,7 @@ use crate::region::Selected;
 /// Where bins of lengths begin, ns: 1, 2, 5, 10, 20 ... us; the first begins at 0.
 pub const BINS: [u64; 23] = bins();
 
-/// How many of the longest gaps of each GPU are told one by one.
+/// How many of the longest gaps of each GPU are listed one by one.
 const LONGEST: usize = 10;
 
 const fn bins() -> [u64; 23] {

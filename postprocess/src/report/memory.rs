@@ -23,7 +23,7 @@ use crate::trace::{Strings, arguments, has_table};
 
 /// Parts of the run in the chart.
 const PARTS: u64 = 20;
-/// Allocations that are told one by one.
+/// Allocations that are listed one by one.
 const MOST_SHOWN: usize = 10;
 
 /// Where memory is.

@@ -156,7 +156,7 @@ pub struct CompareOptions<'a> {
     pub kernel: Option<&'a Regex>,
     /// So many launches at most, those that took most time.
     pub most: usize,
-    /// What is told while it takes long.
+    /// Gets what there is to say while it takes long.
     pub notes: &'a dyn Notes,
 }
 

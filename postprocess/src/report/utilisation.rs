@@ -42,7 +42,7 @@ pub struct LongestGap {
     pub before: String,
 }
 
-/// Parts of the run in which the time is told in which GPUs were busy.
+/// Parts of the run. Of each the report has the time in which GPUs were busy.
 const PARTS: u64 = 200;
 
 /// A part of the run, the same for all GPUs.

@@ -15,7 +15,7 @@ use crate::switch;
 /// How often the counts in the file are renewed while recording; losses are written at once.
 const COUNTS: Duration = Duration::from_secs(10);
 
-/// Losses that are no further apart are told as one time, ns.
+/// Losses that are no further apart are written as one time, ns.
 const APART_NS: u64 = 20_000_000;
 
 /// Times of losses that the file gets: few, because it may have hardly any room left. Where there are more, the first become one.

@@ -120,7 +120,7 @@ pub(super) fn trace_file() -> [u64; 2] {
     [0, 1].map(|place| TRACE[place].load(Ordering::Relaxed))
 }
 
-/// [`take_turn`] is about that file, which [`trace_file`] has told.
+/// [`take_turn`] is about that file, which [`trace_file`] has returned.
 pub(super) fn set_trace_file(file: [u64; 2]) {
     (0..2).for_each(|place| TRACE[place].store(file[place], Ordering::Relaxed));
 }

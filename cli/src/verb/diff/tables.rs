@@ -14,7 +14,7 @@ use crate::output::width::{shorten_apart, wrap};
 /// Groups of iterations that are shown.
 const GROUPS: usize = 10;
 
-/// Clocks that differ by less, in percent, are not told.
+/// Clocks that differ by less, in percent, are not shown.
 const CLOCK: f64 = 1.0;
 
 /// Columns in front of what is below a row.

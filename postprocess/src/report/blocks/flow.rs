@@ -1,7 +1,7 @@
 //! How often each branch was taken and how often loops turned, of how often each block was entered.
 //!
-//! What enters a block leaves it: the counts of the ways into a block and of those out of it add up to its own. So where all ways but one
-//! are known the last one follows, until nothing follows any more. Counts are of waves that have ended.
+//! What enters a block leaves it: the counts of the edges into a block add up to its own, and so do those of the edges out of it. So where
+//! all edges but one are known the last one follows, until nothing follows any more. Counts are of waves that have ended.
 
 /// A block, and where control goes from it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -26,7 +26,7 @@ pub(super) struct EdgeCounts {
     pub(super) loop_entries: Option<u64>,
 }
 
-/// One term of a sum: the way into the function or out of it, or a way from a block, by its place.
+/// One term of a sum, by its number: an edge between blocks, or what enters the function or leaves it at a block.
 type Term = usize;
 
 /// Works it out for the blocks of a function, of which the first one is entered first.
@@ -77,7 +77,7 @@ pub(super) fn edge_counts(nodes: &[Node]) -> Vec<EdgeCounts> {
     (0..nodes.len()).map(of_block).collect()
 }
 
-/// A sum of terms on the way to its values.
+/// A sum of terms, some of whose values are not known yet.
 struct Sum {
     terms: Vec<Term>,
     /// Terms whose value is not known.
@@ -136,7 +136,7 @@ fn loop_heads(nodes: &[Node]) -> Vec<Option<Vec<usize>>> {
             sources[*to].push(*node);
         }
     }
-    // The last block before each that every way leads through (Cooper, Harvey and Kennedy, "A Simple, Fast Dominance Algorithm").
+    // The last block before each that every path to it leads through (Cooper, Harvey and Kennedy, "A Simple, Fast Dominance Algorithm").
     let mut before: Vec<Option<usize>> = vec![None; nodes.len()];
     let roots: Vec<usize> = order.iter().copied().filter(|node| is_root(nodes, *node)).collect();
     let [root] = roots[..] else { return vec![None; nodes.len()] };
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn a_way_into_the_middle_of_a_loop_makes_it_none() {
+    fn an_entry_in_the_middle_of_a_loop_makes_it_none() {
         let mut nodes = vec![node(1, &[1]), node(6, &[2]), node(7, &[1, 3]), node(2, &[])];
         nodes[0].is_entry = true;
         nodes[2].is_entry = true;
@@ -275,6 +275,6 @@ mod tests {
         let mut nodes: Vec<Node> = (0..count).map(|place| node(2, &[place + 1])).collect();
         nodes.push(node(2, &[]));
         let found = function(nodes);
-        assert!(found[..count].iter().all(|ways| ways.edges == [Some(2)]));
+        assert!(found[..count].iter().all(|counts| counts.edges == [Some(2)]));
     }
 }

@@ -70,11 +70,11 @@ impl Compared {
 /// Of two builds that ran by turns each ran in this many stretches at least.
 const LEAST_TURNS: u64 = 5;
 
-/// Shares of calls that differ by more are told, in percent.
+/// Shares of calls that differ by more get a remark, in percent.
 const SHARE: f64 = 10.0;
-/// Calls that another operation overlapped are told from this share on, in percent.
+/// Calls that another operation overlapped get a remark from this share on, in percent.
 const OVERLAPPED: f64 = 5.0;
-/// Idle times before calls that differ by more than this factor and this time are told, ns.
+/// Idle times before calls that differ by more than this factor and this time get a remark, ns.
 const GAP: (f64, f64) = (2.0, 10_000.0);
 
 /// Compares two builds of one launch. `same_run`: both ran in one recording, so that their order says something.

@@ -26,7 +26,7 @@ const LAST_DEFAULT_STREAM: usize = 2;
 
 static CAME: [Mutex<Vec<(u32, Behind)>>; LISTS] = [const { Mutex::new(Vec::new()) }; LISTS];
 
-/// Asks for what is wanted. What CUPTI refuses is not told: calls then have no arguments.
+/// Asks for what is wanted. What CUPTI refuses is not reported: calls then have no arguments.
 pub(super) fn enable(cupti: &Cupti, subscriber: *mut c_void, functions: &Functions) {
     // SAFETY: the subscriber that was given just now, and numbers that CUPTI has names for.
     let on = |domain: u32, number: u32| unsafe {

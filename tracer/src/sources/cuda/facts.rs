@@ -11,7 +11,7 @@ use super::record::Fact;
 
 /// How long the writer waits for the thread that decodes.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// Streams and contexts that are told one by one, the first.
+/// Streams and contexts that are written one by one, the first.
 const MOST: usize = 256;
 
 /// What is known so far.
