@@ -129,8 +129,8 @@ kinds! {
     LostRecords "lost-records" Warning false
         "records that did not make it into the file, by cause", "record again, with a larger RPDT_BUFFER_MB if it was full";
     LaunchWithoutOp "launch-without-op" Warning false
-        "launches whose kernels were not known to have completed when the file was last written: recording, or the process, \
-         ended before, or HIP, by whose own times they were recorded, had not told of them",
+        "launches whose kernels were not known to have completed when the file was last written: recording or the process had \
+         ended before, or HIP, whose own times were recorded, had not reported the kernels yet",
         "let the program synchronise before it ends, or stop with: rpdRemote stop --drain 30s";
     SessionRunning "session-running" Note false
         "is being recorded: its rows are not judged yet", "check again when it has ended";

@@ -1,7 +1,8 @@
 //! GPUs: which ones of several traces are the same, and their numbers in the result.
 //!
-//! On one host the same number is the same GPU, unless UUID or bus address say otherwise (containers that see different
-//! GPUs): what they have in common decides then, and a GPU whose number another one has gets the next free one.
+//! On one host GPUs with the same number are the same, unless their UUIDs or bus addresses differ, as in containers that see different
+//! GPUs. GPUs with the same UUID are the same whatever their numbers, and so are those with the same bus address unless their UUIDs differ. A
+//! GPU whose number belongs to another one gets the first free number.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,4 @@
-//! The streams of calls: those of launches and copies, and of launches of graphs, whose arguments say it.
+//! The stream of a call. Launches and copies have it in a column; of a launch of a graph it is read from the arguments.
 
 use anyhow::Result;
 use rpd_schema::Version;

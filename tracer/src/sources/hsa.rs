@@ -1,14 +1,15 @@
-//! The source of dispatches and copies: hooks in the HSA runtime's own tables, by which every queue, dispatch, copy and code object of
-//! the process is seen. The tables arrive as a tool's (OnLoad) or registered (rocprofiler_set_api_table); what happens then is the same.
+//! The source of dispatches and copies. The recorder puts hooks into the HSA runtime's API tables and so sees every queue, dispatch, copy and
+//! code object of the process. It gets the tables in one of two ways: the runtime gives them to a tool (OnLoad), or rocprofiler-register
+//! does (rocprofiler_set_api_table). From then on both are the same.
 //!
-//! - `export`: the symbols by which the runtime finds a tool; `tools_lib`: the variable by which an old one does
-//! - `load`: hooks go into the tables (`table`); `state`: what they share; `life`: when the runtime starts and ends
-//! - `queue`, `queue_descriptor`: intercepted queues; `queue_error`: when one fails; `reservation`: whose their packets are; `dispatch`:
-//!   what happens to them
-//! - `functions`: what records name by number; `api_calls`: calls of the runtime's functions, where they are to be recorded
-//! - `signal`: signals of ours that time dispatches; `app_signal`: the application's, which keep what the hardware gives them
-//! - `copy`: asynchronous copies; `code_object`: what the kernels are
-//! - `in_flight`: what the device has; `completion`: the thread that sees it end; `finished`: the records of it
+//! - `export`: the symbols by which the runtime finds a tool; `tools_lib`: the variable by which an old runtime finds it
+//! - `load`: puts hooks into the tables (`table`); `state`: what the hooks share; `life`: when the runtime starts and ends
+//! - `queue`, `queue_descriptor`: intercepted queues; `queue_error`: a queue that fails
+//! - `reservation`: which call each packet of a queue belongs to; `dispatch`: what the recorder does with the packets
+//! - `functions`: the numbers of functions in records; `api_calls`: calls of the runtime's functions, where they are to be recorded
+//! - `signal`: the recorder's own signals, which time dispatches; `app_signal`: the application's, from which times are read too
+//! - `copy`: asynchronous copies; `code_object`: the kernels of code objects
+//! - `in_flight`: operations that have not completed; `completion`: the thread that sees them complete; `finished`: their records
 
 mod api_calls;
 mod app_signal;

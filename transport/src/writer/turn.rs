@@ -1,13 +1,14 @@
 //! Taking turns with the other processes that write the file.
 //!
-//! SQLite's own way is to ask again after pauses that grow to 100 ms, while a writer that has much to write is back for its next
-//! transaction at once: among many, some wait for minutes. Here everybody asks every few ms, and who has had a turn stays away for
-//! longer than that, so the file goes to one of those that wait. The system has no lock that queues, works on any kind of file and has a deadline.
+//! SQLite alone is not fair. Who waits for its lock asks again after pauses that grow to 100 ms. A writer that has much to write asks for its
+//! next transaction at once. Among many processes some then wait for minutes. Here a waiting process asks every few ms, and a process that
+//! has had a turn stays away for longer than that, so one of the waiting ones gets the file. No lock of the system queues, works on every
+//! kind of file and has a deadline.
 //!
-//! SQLite asks by reading the file's head, under a lock that a commit must wait for: on a loaded machine the one that commits waits
-//! for those who wait for it, while they are not running. So recorders ask each other first, by a lock on a byte of the file that
-//! SQLite does not use, and SQLite is asked by the one that has it. Other programs do not know that byte; for them, and for file
-//! systems that lack such locks, SQLite's own locks are all there is.
+//! SQLite reads the file's head when it asks, under a lock that a commit has to wait for. On a loaded machine the process that commits would
+//! wait for waiting processes that do not run. So recorders first take a lock on a byte of the file that SQLite does not use, and only the
+//! recorder that has it asks SQLite. Other programs do not know that byte, and some file systems have no such locks: there only SQLite's own
+//! locks keep writers apart.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

@@ -1,8 +1,8 @@
-//! Which launch an operation is of. A profile does not say it, and the clocks of devices are too far from the host's to tell.
+//! Finds the launch of each operation. A profile does not say it, and times do not either: the clocks of devices differ too much from the host's.
 //!
-//! The n-th launch of a kernel on a device is of the n-th range of the same, a graph is of a launch of a graph with as many operations, a copy is of
-//! a launch of a copy between the same places. Where the numbers of launches and of what ran differ, nobody knows which belong together, and
-//! none of them has a launch.
+//! The n-th launch of a kernel on a device launched the n-th range of that kernel there. Likewise the n-th launch of a graph with so many
+//! operations belongs to the n-th graph with as many, and the n-th launch of a copy to the n-th copy between the same places. If there are more
+//! launches than ranges, or fewer, none of these ranges has a launch.
 
 use std::collections::BTreeMap;
 

@@ -1,7 +1,7 @@
 //! Asynchronous copies: all forms of hsa_amd_memory_async_copy.
 //!
-//! The copy keeps the application's completion signal, see `app_signal`. Copies between two host agents touch no GPU and
-//! copies of nothing do not complete anything; both pass through.
+//! A copy has the application's completion signal, and `app_signal` reads its times. Two kinds of copies are passed on unrecorded: those
+//! between two host agents, as no GPU has to do with them, and those of 0 bytes, as they change no signal.
 
 use std::ffi::c_void;
 

@@ -1,5 +1,5 @@
-//! Errors of queues. The runtime tells the application, which often comes down by it: HIP aborts. So the recorder hears of it first,
-//! and writes out what has completed.
+//! Errors of queues. The runtime calls the application's callback for them, and that often ends the process: HIP's calls abort(). So the
+//! recorder gives the runtime a callback of its own, which writes what has completed to the file and then calls the application's.
 
 use std::ffi::{CStr, c_char, c_void};
 use std::sync::OnceLock;

@@ -1,11 +1,11 @@
 //! A recording in parts (RPDT_ROTATE): which file is the present part, when it is over, and how the recorder goes on in the next.
 //!
-//! Every process that records into the parts decides by the same rule, so that they meet in the last one. A process looks before it
-//! writes what it has. If the part is over it takes a session in the next, and when that is in the file it ends the session of this one: it
-//! never leaves a file before it has another. Where it can have none it goes on where it is.
+//! Every process that records into the parts decides by the same rule, so all of them come to the same part. A process looks each time before
+//! it writes. If the part is over, it first begins a session in the next part. When that session is in the file, it ends its session in the
+//! old part. If it cannot begin a session in the next part, it goes on in the old one.
 //!
-//! Calls that are drained have their rows in the part that is left. What the GPU does for them later is in the next, linked to a row
-//! that stands in for the call ([`super::super::rows::Rows::stand_in`]).
+//! Calls that were drained before the change have their rows in the old part. Operations that the GPU finishes later for these calls have
+//! theirs in the next part, linked to a row that stands in for the call ([`super::super::rows::Rows::stand_in`]).
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
