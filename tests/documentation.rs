@@ -363,6 +363,46 @@ fn links_lead_somewhere_and_the_index_has_every_page() {
     }
 }
 
+/// What a cell of the table of rows names: files, and functions in them.
+fn files_and_functions(cell: &str) -> (Vec<&str>, Vec<&str>) {
+    let (files, functions) = cell.split_once(": ").unwrap_or((cell, ""));
+    let files = files.split(", ").filter(|name| name.ends_with(".rs")).collect();
+    (files, functions.split('`').skip(1).step_by(2).collect())
+}
+
+/// docs/architecture.md says of each table which function makes its rows, and which file pushes the record.
+#[test]
+fn the_table_of_rows_leads_to_code() {
+    assert_eq!(files_and_functions("a.rs: `b`, `c`"), (vec!["a.rs"], vec!["b", "c"]));
+    assert_eq!(files_and_functions("a.rs, b/c.rs"), (vec!["a.rs", "b/c.rs"], vec![]));
+    let read = |path: &str| fs::read_to_string(root().join(path));
+    let page = read("docs/architecture.md").unwrap();
+    let rows = page.lines().skip_while(|line| !line.starts_with("| table | record |")).skip(2);
+    let rows: Vec<&str> = rows.take_while(|line| line.starts_with('|')).collect();
+    assert!(rows.len() > 20, "{rows:?}");
+    let records = read("transport/src/records.rs").unwrap();
+    let mut wrong = vec![];
+    for row in rows {
+        let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+        let is_record = |kind: &str| records.contains(&format!("\n    {kind} = "));
+        if !cells[2].split('`').skip(1).step_by(2).all(is_record) {
+            wrong.push(format!("no such record: {row}"));
+        }
+        let writer: &[&str] = &["transport/src/writer"];
+        let sources: &[&str] = &["tracer/src/sources", "tracer/src"];
+        for (cell, folders) in [(cells[3], writer), (cells[4], sources)] {
+            let (files, functions) = files_and_functions(cell);
+            let code = |file: &&str| folders.iter().find_map(|folder| read(&format!("{folder}/{file}")).ok());
+            let found: Vec<String> = files.iter().filter_map(code).collect();
+            let has = |function: &&str| found.iter().any(|code| code.contains(&format!("fn {function}(")));
+            if found.len() < files.len() || !files.is_empty() && !functions.iter().all(has) {
+                wrong.push(format!("no such file or function: {row}"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "docs/architecture.md:\n{}", wrong.join("\n"));
+}
+
 /// Words that meant several things, or nothing to a newcomer. docs/glossary.md has those to use.
 const PRIVATE: [&str; 10] =
     ["door", "doors", "lane", "lanes", "wishes", "harvest", "harvested", "twin", "twins", "despair"];
