@@ -1,5 +1,5 @@
-//! Notes that a function which works long gives to its caller, and its questions to the caller. This crate prints nothing and ends
-//! nothing itself.
+//! What a function that works long says to its caller, a line at a time, and its questions to the caller. This crate prints nothing and ends
+//! nothing itself. The notes of docs/glossary.md are something else: files beside a trace (`rpd_schema`).
 
 use std::any::Any;
 use std::fmt::{self, Arguments, Display, Formatter};

@@ -1,4 +1,5 @@
-//! Standard error: notes and the one line of a failure. Standard output is for data alone.
+//! Standard error: remarks and the one line of a failure. Standard output is for data alone. `note` prints such a line; the notes of
+//! docs/glossary.md are files beside a trace, and those of `rpd check` its mildest findings.
 
 use std::fmt::Display;
 use std::io::{self, Write};

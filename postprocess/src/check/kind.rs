@@ -2,7 +2,7 @@
 //!
 //! An *error* is something that cannot be: an answer from the file may be wrong. A *warning* is a file that
 //! is sound but not whole, or that some tool will stumble over. A *note* is what real recorders do and
-//! readers should know.
+//! readers should know; the notes of docs/glossary.md are files beside a trace.
 
 use serde::Serialize;
 
