@@ -1,6 +1,6 @@
 # make demo   - install what it needs, build, record a HIP program, show where its GPU time went; leaves ./trace.rpd
 # make test   - all tests; lists what this machine could not run
-# make test-fast - the tests that need Rust, a C compiler and Python only: no ROCm, no `make setup`
+# make test-fast - the tests that need Rust, a C compiler and Python only (no ROCm, no `make setup`), without those that run the command
 # make firefox - the tests of pages in Firefox instead of Chromium
 # make models - loom's: every order of steps of what threads share without a lock     make miri - what Miri can run (a nightly toolchain)
 # make bench  - measurements, as ratios      make bench-passes - of passes over files
@@ -85,6 +85,8 @@ FAST = sql schema settings escape duration-log codeobject disassembly preload tr
 
 # Tests of the command find the recorder beside it.
 TEST_FAST = $(CARGO) build --profile checked --quiet && $(TEST) --profile checked $(addprefix -p rpd-,$(FAST))
+# The same without the tests that run the command (cli/tests): those take most of the time.
+TEST_FASTEST = $(TEST) --profile checked $(addprefix -p rpd-,$(filter-out cli,$(FAST))) && $(TEST) --profile checked -p rpd-cli --bins
 
 # The end-to-end tests run the libraries and commands as they are built.
 test: setup
@@ -93,7 +95,7 @@ test: setup
 	@$(MAKE) --no-print-directory models
 
 test-fast:
-	@$(call listing_skips,$(TEST_FAST))
+	@$(call listing_skips,$(TEST_FASTEST))
 
 # Debian has no geckodriver.
 GECKODRIVER = $(CURDIR)/target/geckodriver
