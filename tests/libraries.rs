@@ -93,6 +93,24 @@ fn llama_cpp_adds_tensors() {
     }
 }
 
+/// A model of the kind llama and one with experts, which the program makes, saves, loads again, and compares with the processor's results.
+#[test]
+#[ignore = "make matrix: needs llama.cpp-tests and libggml0-backend-hip"]
+fn llama_cpp_runs_models() {
+    const TEST: &str = "/usr/libexec/x86_64-linux-gnu/llama.cpp-tests/test-llama-archs";
+    let dir = Dir::new();
+    let run = ["-a", "^llama$", "-b", "ROCm0", "-s", "7"].into_iter().fold(Run::new(&dir, TEST), Run::arg);
+    let ran = run.recorded(Loading::RpdRecord).env("RPDT_TICKS", "1").timeout(LONG).run();
+    assert!(ran.expect(0).stdout.contains("all 2 test(s) passed"), "{ran}");
+    let trace = dir.trace("trace.rpd");
+    trace.check_integrity();
+    let expected = Expected::of(&dir.logs()[0].1);
+    expected.assert_equals(&trace);
+    assert!(expected.kernels() > 100, "{}", expected.kernels());
+    assert_eq!(trace.number("select count(*) from kernel where kernelName like 'kernel object %'"), 0);
+    assert!(trace.number("select count(*) from op where opType like 'Copy%'") > 0);
+}
+
 /// The blocks of all kernels of the program are counted: each wavefront that was launched has entered the first block of its kernel. Kernels
 /// that cannot count are named, with one of the reasons `refused`. Returns the run, and the kernels that counted.
 #[track_caller]
@@ -364,6 +382,50 @@ fn of_function<'a>(all: &'a [serde_json::Value], function: &str) -> Vec<&'a serd
     let found: Vec<_> = all.iter().filter(|of| of["function"] == function).collect();
     assert!(!found.is_empty(), "no {function} in {all:#?}");
     found
+}
+
+/// AMD's own reader of sensors, below a directory that stands for /sys, reads what the recorder reads.
+#[test]
+#[ignore = "make matrix: needs librocm-smi64-1"]
+fn sensors_are_what_rocm_smi_reads() {
+    for version in ["v1_3", "v1_4"] {
+        let dir = Dir::new();
+        let sys = dir.path("sys");
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fixtures/gpu_metrics/make-sysfs.sh");
+        tool("sh", &[script.as_os_str(), sys.as_os_str(), version.as_ref()]);
+        // A file system of its own for that one program, also in a changed root.
+        let below =
+            ["--mount", "--propagation", "unchanged", "sh", "-c", "mount --bind \"$0\" /sys && exec \"$1\""];
+        let reader = program("rocm_smi");
+        let said = tool(
+            "unshare",
+            &[&below.map(std::ffi::OsStr::new)[..], &[sys.as_os_str(), reader.as_os_str()]].concat(),
+        );
+        let run = Run::new(&dir, rpd())
+            .arg("monitor")
+            .arg("--all")
+            .arg("-o")
+            .arg("trace.rpd")
+            .arg("--")
+            .arg("sleep")
+            .arg("0.3");
+        run.env("RPDT_SYSFS", &sys).run().expect(0);
+        let ours = "select value from rocpd_monitor where deviceId = 0 and monitorType = ";
+        let trace = dir.trace("trace.rpd");
+        for line in said.lines() {
+            let (sensor, value) = line.split_once(' ').unwrap();
+            match sensor {
+                // In units of 2^-16 J.
+                "energy_count" => {
+                    let joules: f64 = trace.texts(&format!("{ours}'energy'"))[0].parse().unwrap();
+                    let counted = value.parse::<f64>().unwrap() / 65536.0;
+                    assert!((joules - counted).abs() <= 1e-6 * counted, "{version}: {joules} {counted}");
+                }
+                _ => assert_eq!(trace.texts(&format!("{ours}'{sensor}'")), [value], "{version}: {sensor}"),
+            }
+        }
+        assert_eq!(said.lines().count(), 10, "{said}");
+    }
 }
 
 /// Calls with the kernels that Tensile chose for them, and library_trace.csv as madengine made it of rocBLAS's and Tensile's logs.

@@ -203,6 +203,7 @@ pub(crate) fn program(name: &str) -> PathBuf {
             &["cc", "-O2", "-shared", "-fPIC", "-DLIBRARY"],
             &[],
         ),
+        "rocm_smi" => ("tests/programs/libraries/rocm_smi.c".into(), CC, &["-ldl"]),
         "rccl" => ("tests/programs/libraries/rccl.hip".into(), HIP, &["-lrccl"]),
         "rocblas" => ("tests/programs/libraries/rocblas.hip".into(), HIP, &["-lrocblas"]),
         "blas" => ("tests/programs/libraries/blas.hip".into(), HIP, &["-lrocblas"]),
