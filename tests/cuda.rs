@@ -562,9 +562,33 @@ fn what_cannot_be_recorded_is_one_line() {
     assert!(why.ends_with("is older than CUPTI 12.0; markers are"), "{why}");
 }
 
+/// What CUPTI was asked for.
+fn asked_of_cupti(dir: &Dir) -> Vec<String> {
+    let log = std::fs::read_to_string(dir.path("cupti.log")).unwrap_or_default();
+    log.lines().map(str::to_string).collect()
+}
+
+#[test]
+fn cupti_alone_is_measured_with_what_the_recorder_asks_for() {
+    let asked = |injected: PathBuf| {
+        let dir = Dir::new();
+        let run = work(&dir, "launch=1000 copy=30 fill=5").env("SIMCUPTI_LOG", dir.path("cupti.log"));
+        let run = run.env("FLOOR_RECORDS", dir.path("records")).env("RPDT_FILENAME", dir.path("trace.rpd"));
+        run.env("CUDA_INJECTION64_PATH", injected).run().expect(0);
+        let mut asked = asked_of_cupti(&dir);
+        asked.sort();
+        (asked, std::fs::read_to_string(dir.path("records")).unwrap_or_default())
+    };
+    let ((recorder, _), (floor, records)) = (asked(recorder()), asked(program("libfloor.so")));
+    assert_eq!(floor, recorder);
+    let count = |line: &str| records.lines().filter(|said| *said == line).count();
+    let counts = ["copy 1 65536", "copy 8 65536", "copy 2 65536", "fill 0 65536"].map(count);
+    assert_eq!((counts, records.lines().count()), ([10, 10, 10, 5], 35), "{records}");
+}
+
 /// How often CUPTI was subscribed to.
 pub(crate) fn subscriptions(dir: &Dir) -> usize {
-    std::fs::read_to_string(dir.path("cupti.log")).unwrap_or_default().lines().count()
+    asked_of_cupti(dir).iter().filter(|line| line.starts_with("cuptiSubscribe ")).count()
 }
 
 #[test]

@@ -9,8 +9,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "discard.h"
-
 static const char text[] = ".version 7.0\n.target sm_52\n.address_size 64\n.visible .entry empty()\n{\n ret;\n}\n";
 static void *cuda, *cupti;
 static uint64_t initialised, delay;
@@ -19,6 +17,21 @@ static uint64_t now(void) {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+static void requested(uint8_t **buffer, size_t *size, size_t *most) {
+    *size = 1 << 20;
+    *buffer = aligned_alloc(4096, *size);
+    *most = 0;
+}
+
+static void completed(void *context, uint32_t stream, uint8_t *buffer, size_t size, size_t valid) {
+    (void)context, (void)stream, (void)size, (void)valid;
+    free(buffer);
+}
+
+static void nothing(void *data, uint32_t domain, uint32_t number, const void *info) {
+    (void)data, (void)domain, (void)number, (void)info;
 }
 
 #define CALL(library, name, types, ...)                                                                                 \

@@ -262,6 +262,7 @@ pub(crate) fn program(name: &str) -> PathBuf {
         "libcuda.so.1" => {
             ("fixtures/simcuda/libcuda.c".into(), SIMCUDA, &["-Wl,-soname,libcuda.so.1", "-ldl", "-lpthread"])
         }
+        "libfloor.so" => ("tests/cuda/floor.c".into(), SHARED, &["-ldl", "-lpthread"]),
         "libnvidia-ml.so.1" => {
             ("fixtures/simcuda/libnvidia-ml.c".into(), SIMCUDA, &["-Wl,-soname,libnvidia-ml.so.1"])
         }
