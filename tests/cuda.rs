@@ -646,12 +646,13 @@ fn launches_without_their_operation_are_counted_and_said() {
 }
 
 #[test]
-fn what_was_captured_or_may_be_lost_is_not_waited_for() {
+fn what_was_captured_or_not_recorded_or_may_be_lost_is_not_waited_for() {
     for (what, variable, value) in [
         ("capture=7", "RPDT_CUDA_APIS", ""),
         ("capture=7", "RPDT_CUDA_APIS", "none,+cuLaunchKernel"),
         ("capture=7", "RPDT_CUDA_APIS", "args"),
         ("elsewhere=7", "RPDT_CUDA_APIS", ""),
+        ("launch=1 stop async=600", "SIMCUDA_KERNEL_US", "10000"),
         ("launch=100", "SIMCUPTI_FAULT", "full"),
     ] {
         let dir = Dir::new();

@@ -61,10 +61,10 @@ impl Ended {
         self.0 & flag != 0
     }
 
-    /// It launches a kernel that has not come, and should.
+    /// It launches a kernel that is to be recorded, has not come, and should.
     fn is_outstanding(self) -> bool {
         let flags = Ended::LAUNCHES_KERNEL | Ended::HAS_OPERATION | Ended::MAY_HAVE_NONE;
-        self.0 & flags == Ended::LAUNCHES_KERNEL
+        self.id() != correlation::NONE && self.0 & flags == Ended::LAUNCHES_KERNEL
     }
 }
 
@@ -100,7 +100,7 @@ pub(super) struct Decoder {
     details: Details,
     /// Calls of which a record of that should come, and for how many flushes.
     incomplete: Vec<(u32, ApiCall)>,
-    /// Launches of one kernel that has not come.
+    /// Launches of one kernel that is to be recorded and has not come.
     pub(super) outstanding: u64,
     /// For how many flushes calls come of which something may be lost.
     losing: u32,
@@ -265,7 +265,7 @@ impl Decoder {
     /// Operations may come of that call.
     fn remember(&mut self, number: u32, call: Ended) {
         if call.has(Ended::LAUNCHES_KERNEL) {
-            self.outstanding += 1;
+            self.outstanding += u64::from(call.is_outstanding());
             if self.calls.len() - self.others.len().min(self.calls.len()) >= MOST_LAUNCHES {
                 let mut ids: Vec<u64> = self.calls.values().map(|call| call.id()).collect();
                 let place = ids.len() / 2;
@@ -273,7 +273,7 @@ impl Decoder {
                 let middle = *middle;
                 self.calls.retain(|_, call| !call.has(Ended::LAUNCHES_KERNEL) || call.id() > middle);
                 let outstanding = self.calls.values().filter(|call| call.is_outstanding()).count();
-                self.outstanding = outstanding as u64 + 1;
+                self.outstanding = outstanding as u64 + u64::from(call.is_outstanding());
             }
         } else {
             if self.others.len() >= MOST_OTHERS
