@@ -1,7 +1,8 @@
 """A transformer's block on the GPU, forward and backward, launched kernel by kernel: block.py STEPS [profile]
 
-The last line says how many steps there were, and CLOCK_MONOTONIC before and after. `profile`: by torch.profiler, whose start and end are not in
-those times.
+A line says how many steps there were, and CLOCK_MONOTONIC before and after. Lines `cpu` before and behind it are the CPU time of the process, all its
+threads, half a second after what it did last: a recorder that works on threads of its own has caught up by then. `profile`: by torch.profiler, whose
+start and end are in the CPU time and not between the steps' times; lines of their own say how long its first start takes, and its end.
 """
 
 import sys
@@ -12,6 +13,11 @@ import torch
 
 def now():
     return time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+
+
+def cpu():
+    time.sleep(0.5)
+    print("cpu", time.process_time_ns(), 0, 0, flush=True)
 
 
 def main():
@@ -37,13 +43,20 @@ def main():
     if sys.argv[2:] == ["profile"]:
         from torch.profiler import ProfilerActivity, profile
 
+        begin = now()
         with profile(activities=[ProfilerActivity.CUDA]):
+            started = now()
             run(2)
+        print("profiler-start", 0, begin, started, flush=True)
+        cpu()
         with profile(activities=[ProfilerActivity.CUDA]):
             begin, end = measured()
+        print("profiler-end", 0, end, now(), flush=True)
     else:
+        cpu()
         begin, end = measured()
     print("block", steps, begin, end, flush=True)
+    cpu()
 
 
 if __name__ == "__main__":

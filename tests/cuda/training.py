@@ -1,8 +1,9 @@
-"""A small training on the GPU: training.py HOW STEPS [COUNTS]
+"""A small training on the GPU: training.py HOW STEPS [COUNTS [TRACE]]
 
-HOW is plain; _exit: the program ends by os._exit; profile: by torch.profiler, whose number of each kernel goes into COUNTS as JSON; compile: by
-torch.compile; graphs: the step is a CUDA graph; autograd: with torch.autograd.profiler.emit_nvtx; profile-compile, profile-graphs. The data
-comes from two workers of PyTorch's DataLoader, which end by os._exit. A mark `measured` stands where the profiler begins.
+HOW is plain; _exit: the program ends by os._exit; raise: by an exception that nobody catches; profile: by torch.profiler, whose number of each kernel
+goes into COUNTS as JSON, and all that it has to say into TRACE; compile: by torch.compile; graphs: the step is a CUDA graph; autograd: with
+torch.autograd.profiler.emit_nvtx; profile-compile, profile-graphs. The data comes from two workers of PyTorch's DataLoader, which end by os._exit. A
+mark `measured` stands where the profiler begins.
 """
 
 import collections
@@ -85,7 +86,7 @@ def repeat(how, steps):
     return run
 
 
-def profiled(run, counts):
+def profiled(run, counts, trace=None):
     from torch.profiler import ProfilerActivity, profile
 
     with profile(activities=[ProfilerActivity.CUDA]) as profiler:
@@ -94,6 +95,8 @@ def profiled(run, counts):
     names = collections.Counter(event.name for event in profiler.events() if event.device_type == device)
     with open(counts, "w") as file:
         json.dump(names, file)
+    if trace:
+        profiler.export_chrome_trace(trace)
 
 
 def main():
@@ -106,12 +109,14 @@ def main():
         with torch.autograd.profiler.emit_nvtx():
             run()
     elif how.startswith("profile"):
-        profiled(run, sys.argv[3])
+        profiled(run, *sys.argv[3:])
     else:
         run()
     print(f"trained {time.perf_counter() - begin:.3f} s", flush=True)
     if how == "_exit":
         os._exit(0)
+    if how == "raise":
+        raise RuntimeError("nobody catches this")
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@
 //   copy=N         copies of 64 KiB, to the device, on it and back by turns
 //   fill=N         fills of 64 KiB
 //   graph=N        launches of a graph with 10 kernels
+//   nodes=N        graphs whose first launch comes later have so many kernels, not 10
 //   capture=N      launches into a graph that never runs
 //   elsewhere=N    as capture, launched by another thread than the one that captures
 //   context=N      launches on the default stream of a new context, and as many on a stream of its own
@@ -15,6 +16,7 @@
 //   own            as the first of all: the first context is one of cuCtxCreate, not the primary one
 //   marks=N        roctxMarkA, each 100 ms
 //   rss            the resident memory, KiB
+//   cpu            the CPU time of the process so far, ns
 //   fork=N         children that do nothing with CUDA; the last one ends by _exit, the others return
 //   fork-marks=N   the same, each with a mark and 100 ms
 //   start, stop    rpdstart and rpdstop, where the recorder is in the process
@@ -23,6 +25,7 @@
 //   free           frees the memory of the threads, which none uses afterwards
 //   profile        cuptiSubscribe, as another profiler; where the program is linked with CUPTI. What it answers
 //   rate=MS        launches of each thread for so long; how many, and how long one takes
+//   until=N        the same for 10 ms of each 100 ms, until the file awaited-N is there
 //   _exit, kill, abort, exit   how it ends; otherwise main returns
 //
 // At each WHAT a line says what was done, with CLOCK_MONOTONIC before and after. libcuda comes by dlopen, as for every real program that
@@ -71,12 +74,12 @@ static const char module_text[] =
 extern int cuptiSubscribe(Handle *, void (*)(Handle, unsigned, unsigned, const void *), Handle)
     __attribute__((weak));
 
-enum { MOST = 64, BYTES = 65536, NODES = 10 };
+enum { MOST = 64, BYTES = 65536 };
 
 static Handle context, kernel, streams[MOST], graphs[MOST];
 static Address memory[MOST];
 static void *host[MOST];
-static int threads = 1;
+static int threads = 1, nodes = 10;
 
 static void check(int status, const char *what) {
     if (status) {
@@ -87,20 +90,21 @@ static void check(int status, const char *what) {
 }
 #define CHECK(call) check(call, #call)
 
-static uint64_t now(void) {
+static uint64_t ns(clockid_t clock) {
     struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
+    clock_gettime(clock, &t);
     return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
 }
+static uint64_t now(void) { return ns(CLOCK_MONOTONIC); }
 
 static void launch(Handle stream) {
     CHECK(cuLaunchKernel(kernel, 3, 2, 1, 64, 1, 1, 128, stream, NULL, NULL));
 }
 
-static void capture(int n, int nodes, int makes) {
+static void capture(int n, int count, int makes) {
     Handle graph;
     CHECK(cuStreamBeginCapture(streams[n], 2));
-    for (int i = 0; i < nodes; i++) launch(streams[n]);
+    for (int i = 0; i < count; i++) launch(streams[n]);
     CHECK(cuStreamEndCapture(streams[n], &graph));
     if (makes) CHECK(cuGraphInstantiate(&graphs[n], graph, 0));
 }
@@ -154,7 +158,7 @@ static void *work(void *argument) {
     } else if (!strcmp(job->what, "elsewhere")) {
         capture_elsewhere(n, (int)job->count);
     } else {
-        if (!strcmp(job->what, "graph") && !graphs[n]) capture(n, NODES, 1);
+        if (!strcmp(job->what, "graph") && !graphs[n]) capture(n, nodes, 1);
         for (long i = 0; i < job->count; i++) {
             if (!strcmp(job->what, "launch") || !strcmp(job->what, "async")) launch(stream);
             else if (!strcmp(job->what, "graph")) CHECK(cuGraphLaunch(graphs[n], stream));
@@ -233,6 +237,11 @@ static void rss(void) {
     fflush(stdout);
 }
 
+static void cpu(void) {
+    printf("cpu %" PRIu64 " 0 0\n", ns(CLOCK_PROCESS_CPUTIME_ID));
+    fflush(stdout);
+}
+
 static void frees(void) {
     uint64_t begin = now();
     int count = 0;
@@ -274,13 +283,24 @@ static void children(long count, int marks) {
     fflush(stdout);
 }
 
-static void await(long number) {
+static int is_awaited(long number) {
     char name[32];
-    uint64_t begin = now();
     snprintf(name, sizeof name, "awaited-%ld", number);
+    return access(name, F_OK) == 0;
+}
+
+static void await(long number) {
+    uint64_t begin = now();
     printf("await %ld %" PRIu64 " %" PRIu64 "\n", number, begin, begin);
     fflush(stdout);
-    while (access(name, F_OK)) usleep(1000);
+    while (!is_awaited(number)) usleep(1000);
+}
+
+static void until(long number) {
+    while (!is_awaited(number)) {
+        all("rate", 10);
+        usleep(90000);
+    }
 }
 
 static void find(Handle library, const char *name, void *place) {
@@ -338,6 +358,7 @@ int main(int argc, char **argv) {
         long count = number ? atol(number + 1) : 0;
         if (number) *number = 0;
         if (!strcmp(argv[i], "threads")) threads = (int)count;
+        else if (!strcmp(argv[i], "nodes")) nodes = (int)count;
         else if (!strcmp(argv[i], "sleep")) usleep((useconds_t)count * 1000);
         else if (!strcmp(argv[i], "await")) await(count);
         else if (!strcmp(argv[i], "fork")) children(count, 0);
@@ -345,6 +366,8 @@ int main(int argc, char **argv) {
         else if (!strcmp(argv[i], "context")) in_a_context(count);
         else if (!strcmp(argv[i], "drain")) drain(count);
         else if (!strcmp(argv[i], "rss")) rss();
+        else if (!strcmp(argv[i], "cpu")) cpu();
+        else if (!strcmp(argv[i], "until")) until(count);
         else if (!strcmp(argv[i], "marks")) while (count--) mark();
         else if (!strcmp(argv[i], "free")) frees();
         else if (!strcmp(argv[i], "profile")) profile();
