@@ -586,6 +586,21 @@ fn cupti_alone_is_measured_with_what_the_recorder_asks_for() {
     assert_eq!((counts, records.lines().count()), ([10, 10, 10, 5], 35), "{records}");
 }
 
+#[test]
+fn what_a_command_takes_is_also_what_its_daemons_take() {
+    let dir = Dir::new();
+    let daemon = "import pathlib, time\nmemory = bytearray(b'x') * (96 << 20)\nwhile time.process_time() < 0.5: pass\ntime.sleep(0.5)
+pathlib.Path('done').touch()\ntime.sleep(600)";
+    let command = "setsid python3 -c \"$0\" & while [ ! -e done ]; do sleep 0.1; done; exit 3";
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/cuda/peak.py");
+    let words = [script, "taken", "sh", "-c", command, daemon];
+    words.into_iter().fold(Run::new(&dir, "python3"), |run, word| run.arg(word)).run().expect(3);
+    let taken = std::fs::read_to_string(dir.path("taken")).unwrap();
+    let taken: serde_json::Value = serde_json::from_str(&taken).unwrap();
+    let number = |name: &str| taken[name].as_f64().unwrap();
+    assert!(number("cpu_s") >= 0.5 && number("mib") >= 96.0 && number("processes") >= 2.0, "{taken}");
+}
+
 /// How often CUPTI was subscribed to.
 pub(crate) fn subscriptions(dir: &Dir) -> usize {
     asked_of_cupti(dir).iter().filter(|line| line.starts_with("cuptiSubscribe ")).count()
