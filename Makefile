@@ -9,6 +9,8 @@
 # make soak   - the long versions of the tests
 # make matrix - the end-to-end tests under newer ROCm user spaces (root, 7 GB)
 # make nfs    - the tests of files and locks on NFS, in a Linux of its own
+# make cuda BIN=DIR OUT=DIR - on a machine with a GPU of NVIDIA's, with the release of BIN: that recording is exact, and what it costs; PyTorch's markers too
+#               (40 minutes; PARTS='--exact --markers' some of it: the head of tests/cuda/run)
 # make jobs   - the queries of jobs by SQLite, DuckDB and Spark, with 64 ranks (Java 17; 560 MB from PyPI); tests/jobs/run --growth: up to 1,000; --cost
 # make hip-api - the description of the HIP API, from HIP's headers
 # make release - a wheel, .deb, .rpm and tarball for glibc 2.28 and later      make packages - tests them in other distributions (root)
@@ -35,7 +37,7 @@ else
 DEMO_RUN = SIMGPU_GPUS=2 SIMGPU_CONFIG=fixtures/programs/demo.toml fixtures/simgpu/simgpu-run
 endif
 
-.PHONY: all setup build roctx demo test test-fast firefox models miri bench bench-passes bench-exports bench-reports bench-view soak matrix nfs jobs release packages hip-api install uninstall clean
+.PHONY: all setup build roctx demo test test-fast firefox models miri bench bench-passes bench-exports bench-reports bench-view soak matrix nfs cuda jobs release packages hip-api install uninstall clean
 all: build
 
 setup:
@@ -154,6 +156,12 @@ matrix: setup
 
 nfs: setup
 	@tests/nfs/run
+
+# Builds nothing, as such a machine may have no cargo.
+BIN ?= $(RELEASE)
+OUT ?= target/cuda
+cuda:
+	@tests/cuda/run $(BIN) $(OUT) $(PARTS)
 
 # Of what is committed.
 release:
