@@ -90,7 +90,7 @@ def finish(process):
     if process.poll() is None:
         process.terminate()
         try:
-            process.wait(5)
+            process.wait(15)
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
@@ -107,7 +107,7 @@ def record(name, command, seconds=200, **variables):
 class Trace:
     def __init__(self, path):
         self.path = path
-        self.file = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
+        self.file = sqlite3.connect(f"file:{path}?mode=rw", uri=True)
 
     def rows(self, sql):
         return self.file.execute(sql).fetchall()
