@@ -176,7 +176,7 @@ fn expect_both_vendors(dir: &Dir, trace: &Trace, timing: &str) {
     assert_eq!(of_sessions("session::%::timing").join(","), timing);
     assert_eq!(of_sessions("session::%::sources"), ["cuda", "hip", "hsa"]);
     for of in ["hsa", "hip", "cuda", "cupti"] {
-        assert_eq!(fact(&format!("session::%::version::{of}")).len(), 1, "{of}");
+        assert!(!fact(&format!("session::%::version::{of}")).is_empty(), "{of}");
     }
     let info = tool(rpd().to_str().unwrap(), &["info", dir.path("trace.rpd").to_str().unwrap()]);
     for shown in ["NVIDIA stand-in", "gfx900", "CUDA 13.0"] {
