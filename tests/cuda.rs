@@ -5,8 +5,9 @@ use std::path::PathBuf;
 
 use crate::harness::{Dir, Loading, Ran, Run, Trace, command, program, recorder, rpd, tool};
 
-/// Versions whose records have sizes of their own, as cuptiGetVersion numbers them.
-const VERSIONS: [u32; 7] = [18, 23, 26, 130_001, 130_101, 130_301, 130_401];
+/// Versions of CUPTI from 12.0 to 13.5, as cuptiGetVersion numbers them.
+const VERSIONS: [u32; 14] =
+    [18, 20, 21, 22, 23, 24, 26, 28, 130_001, 130_101, 130_202, 130_301, 130_401, 130_500];
 
 /// A directory with the stand-ins, CUPTI in that version, for LD_LIBRARY_PATH.
 pub(crate) fn libraries(dir: &Dir, version: u32) -> PathBuf {
@@ -112,6 +113,27 @@ fn everything_is_recorded_once_and_linked_in_every_version() {
         let check = tool(rpd().to_str().unwrap(), &["check", dir.path("trace.rpd").to_str().unwrap()]);
         assert!(check.contains("0 errors, 0 warnings, 0 notes"), "{check}");
     }
+}
+
+#[test]
+fn times_of_another_clock_are_converted() {
+    let dir = Dir::new();
+    let run = work(&dir, "launch=200 sleep=300 copy=30 launch=200").env("SIMCUPTI_FAULT", "refuses-clock");
+    let ran = run.recorded(Loading::Preload).run();
+    let trace = dir.succeeded(&ran);
+    expect_linked(&trace);
+    for (what, count, begin, end) in done(&ran).into_iter().filter(|done| done.0 == "launch") {
+        // Both clocks are read one after the other: what lies between them is known to a few microseconds.
+        let inside = format!(
+            "select count(*) from op where opType = 'KernelExecution' and start >= {begin} - 50000 and end <= {end} + 50000"
+        );
+        assert_eq!(trace.number(&inside), count, "{what}");
+    }
+    let clock = trace.metadata("session::0::cuda::clock").into_values().next();
+    assert!(clock.is_some_and(|clock| clock.starts_with("CLOCK_REALTIME, converted")));
+    let other = Dir::new();
+    let trace = other.succeeded(&work(&other, "launch=2").recorded(Loading::Preload).run());
+    assert!(trace.metadata("session::0::cuda::clock").is_empty());
 }
 
 #[test]

@@ -105,8 +105,12 @@ fn llama_cpp_runs_models() {
     let trace = dir.trace("trace.rpd");
     trace.check_integrity();
     let expected = Expected::of(&dir.logs()[0].1);
-    expected.assert_equals(&trace);
     assert!(expected.kernels() > 100, "{}", expected.kernels());
+    // The two demanglers write the address of a function that is an argument of a template in two ways.
+    let differences = expected.differences(&trace, &trace.ops());
+    let are_names = |line: &&String| line.contains(": description \"") && line.contains("<&(op_");
+    let others: Vec<&String> = differences.iter().filter(|line| !are_names(line)).collect();
+    assert!(others.is_empty(), "{others:#?}");
     assert_eq!(trace.number("select count(*) from kernel where kernelName like 'kernel object %'"), 0);
     assert!(trace.number("select count(*) from op where opType like 'Copy%'") > 0);
 }

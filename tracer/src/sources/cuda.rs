@@ -8,7 +8,7 @@
 //! - `attach`: CUPTI is subscribed to, and given back when recording stops; `late`: that happens after cuInit, on a thread of its own; `contexts`: and
 //!   not while the driver creates a context; `yielding`: CUPTI is given back when another profiler asks for it; `state`: whether it may be used
 //! - `buffers`: memory for CUPTI's records; `collector`: the thread that makes CUPTI give them back; `record` and `field`: what they say; `decode`: the
-//!   recorder's records of it
+//!   recorder's records of it; `wall_clock`: their times, where CUPTI refuses the recorder's clock
 //! - `callback`: what CUPTI calls back for: `arguments` of calls, and `modules`, whose code is saved
 //! - `functions`, `kernel`, `device`, `queue`: what records name by number; `detail`: what is known of a call beside its record; `facts`: of the process
 
@@ -37,8 +37,10 @@ mod modules;
 mod queue;
 mod record;
 mod state;
+mod wall_clock;
 mod yielding;
 
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use rpd_transport::env::Env;
@@ -141,6 +143,9 @@ impl Source for Cuda {
     fn facts(&self, add: &mut dyn FnMut(&str, &str)) {
         if let Some(why) = attach::refusal() {
             add("cuda_unavailable", &why);
+        }
+        if attach::current().is_some_and(|attached| attached.is_on_wall_clock.load(Ordering::Relaxed)) {
+            add("cuda::clock", "CLOCK_REALTIME, converted: CUPTI refuses the recorder's clock");
         }
         facts::tell(add);
     }

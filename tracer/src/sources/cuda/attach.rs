@@ -36,6 +36,8 @@ pub(super) struct Attachment {
     pub(super) driver: &'static Driver,
     pub(super) functions: &'static Functions,
     pub(super) buffers: Buffers,
+    /// CUPTI refuses the recorder's clock.
+    pub(super) is_on_wall_clock: AtomicBool,
     subscriber: usize,
 }
 
@@ -258,6 +260,7 @@ fn begin(recorder: &'static Recorder, driver: &'static Driver, is_starting: bool
         driver,
         functions,
         buffers: Buffers::new(most),
+        is_on_wall_clock: AtomicBool::new(false),
         subscriber: subscriber.addr(),
     }));
     ATTACHED.store(ptr::from_ref(attachment).cast_mut(), Ordering::Release);
@@ -271,7 +274,7 @@ fn begin(recorder: &'static Recorder, driver: &'static Driver, is_starting: bool
         unsafe { libc::atexit(handler) };
     });
     callback::enable(cupti, subscriber, functions);
-    let begun = tell(cupti, functions, is_starting).and_then(|()| {
+    let begun = tell(attachment, is_starting).and_then(|()| {
         if collector::begin(recorder, attachment) {
             Ok(())
         } else {
@@ -333,18 +336,19 @@ fn holder(cupti: &Cupti) -> String {
 }
 
 /// What is to be recorded, and how.
-fn tell(cupti: &Cupti, functions: &Functions, is_starting: bool) -> Result<(), String> {
+fn tell(attachment: &Attachment, is_starting: bool) -> Result<(), String> {
+    let (cupti, functions) = (attachment.cupti, attachment.functions);
     let checked = |what: &str, answer: abi::CuptiStatus| match answer {
         status::SUCCESS => Ok(()),
         other => Err(format!("{what}: {}", cupti.meaning(other))),
     };
     let (mut zeroed, mut size) = (1u8, 1usize);
-    let register_timestamp = cupti.register_timestamp.ok_or("this CUPTI takes no clock")?;
     // SAFETY: a byte, as this attribute is; functions of the types that CUPTI calls them with, which live as long as the process.
     unsafe {
         // One that refuses zeroes the buffers itself.
         (cupti.set_attribute)(abi::ZEROED_BUFFERS, &raw mut size, (&raw mut zeroed).cast());
-        checked("cuptiActivityRegisterTimestampCallback", register_timestamp(now))?;
+        let takes_clock = cupti.register_timestamp.is_some_and(|register| register(now) == status::SUCCESS);
+        attachment.is_on_wall_clock.store(!takes_clock, Ordering::Relaxed);
         if let Some(set) = cupti.set_thread_id_type {
             checked("cuptiSetThreadIdType", set(abi::SYSTEM_THREAD_IDS))?;
         }

@@ -210,7 +210,8 @@ fn wait(generation: u64, until: Instant) -> Option<Task> {
 
 fn run(recorder: &'static Recorder, attachment: &'static Attachment, generation: u64) {
     COLLECTOR.tid.store(rpd_transport::thread::tid().into(), Ordering::Relaxed);
-    let mut decoder = Decoder::new(recorder, attachment.functions);
+    let is_on_wall_clock = attachment.is_on_wall_clock.load(Ordering::Relaxed);
+    let mut decoder = Decoder::new(recorder, attachment.functions, is_on_wall_clock);
     let mut flushed = Instant::now();
     let mut off_since = None;
     let mut done = 0;

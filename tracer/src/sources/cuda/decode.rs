@@ -20,6 +20,7 @@ use super::detail::{Behind, Details};
 use super::functions::{self, Capture, Functions};
 use super::kernel::Kernels;
 use super::record::{Activity, ApiCall, KernelRun, Operation, What};
+use super::wall_clock::WallClock;
 use super::{callback, device, facts, queue};
 
 /// For how many flushes an operation waits for its call: calls return soon after what they have submitted begins.
@@ -106,12 +107,18 @@ pub(super) struct Decoder {
     losing: u32,
     captures: Captures,
     switched: Vec<SwitchChange>,
+    /// Where CUPTI's times are on another clock than the recorder's.
+    wall_clock: Option<WallClock>,
     tid: u32,
 }
 
 impl Decoder {
     /// On the thread that decodes.
-    pub(super) fn new(recorder: &'static Recorder, functions: &'static Functions) -> Decoder {
+    pub(super) fn new(
+        recorder: &'static Recorder,
+        functions: &'static Functions,
+        is_on_wall_clock: bool,
+    ) -> Decoder {
         Decoder {
             recorder,
             functions,
@@ -126,6 +133,7 @@ impl Decoder {
             losing: 0,
             captures: Captures::default(),
             switched: recorder.switch.history(),
+            wall_clock: is_on_wall_clock.then(WallClock::new),
             tid: thread::tid(),
         }
     }
@@ -133,6 +141,9 @@ impl Decoder {
     /// More records come: of when recording was on, as it is known now. The arguments of their calls have come before them.
     pub(super) fn begin(&mut self) {
         self.switched = self.recorder.switch.history();
+        if let Some(wall_clock) = &mut self.wall_clock {
+            wall_clock.read();
+        }
         callback::take(|call, behind| self.details.add(call, behind));
     }
 
@@ -141,6 +152,10 @@ impl Decoder {
     /// # Safety
     /// `activity` is as CUPTI has filled it in.
     pub(super) unsafe fn add(&mut self, activity: Activity) {
+        let activity = match &self.wall_clock {
+            Some(wall_clock) => wall_clock.converted(activity),
+            None => activity,
+        };
         match activity {
             Activity::Call(call) => {
                 self.capture(&call);
