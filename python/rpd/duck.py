@@ -1,6 +1,10 @@
 """python3 -m rpd.duck QUERY DATASET: asks a dataset by DuckDB, on this machine."""
 
-from rpd.jobs import FOLDERS, TABLES, Wrong, place, run
+from rpd.jobs import FOLDERS, TABLES, Wrong, files, place, run, unreadable
+
+
+def _columns(columns, between):
+    return ", ".join(f'"{name}"{between}{"VARCHAR" if kind == "STRING" else kind}' for name, kind in columns.items())
 
 
 def _ask(arguments, statement):
@@ -9,22 +13,26 @@ def _ask(arguments, statement):
     except ImportError:
         raise Wrong("this needs DuckDB: pip install duckdb") from None
     connection = duckdb.connect()
-    types = ", ".join(f"{name}: {'VARCHAR' if kind == 'STRING' else kind}" for name, kind in FOLDERS.items())
+    named = files(arguments.dataset)
     found = 0
     for table, columns in TABLES.items():
-        files = (place(arguments.dataset, table) + "/**/*.parquet").replace("'", "''")
-        view = f"SELECT * FROM read_parquet('{files}', hive_partitioning = true, hive_types = {{{types}}})"
         try:
-            connection.execute(f'CREATE VIEW "{table}" AS {view}')
-            found += 1
-        except duckdb.IOException as error:
+            if named is None:
+                pattern = place(arguments.dataset, table) + "/**/*.parquet"
+                paths = [path for path, in connection.execute("SELECT file FROM glob(?)", [pattern]).fetchall()]
+            else:
+                paths = named[table]
             # No rank has rows of every table.
-            if "No files found" not in str(error):
-                raise Wrong(f"cannot read {arguments.dataset}: {error}") from None
-            empty = ", ".join(f'"{name}" {"VARCHAR" if kind == "STRING" else kind}' for name, kind in columns.items())
-            connection.execute(f'CREATE TABLE "{table}" ({empty})')
+            if not paths:
+                connection.execute(f'CREATE TABLE "{table}" ({_columns(columns, " ")})')
+                continue
+            # In the text of the view, every query would read the list anew.
+            connection.execute(f'SET VARIABLE "{table}" = ?', [paths])
+            types = f"hive_partitioning = true, hive_types = {{{_columns(FOLDERS, ': ')}}}"
+            connection.execute(f'CREATE VIEW "{table}" AS SELECT * FROM read_parquet(getvariable(\'{table}\'), {types})')
+            found += 1
         except duckdb.Error as error:
-            raise Wrong(f"cannot read {arguments.dataset}: {error}") from None
+            raise unreadable(arguments.dataset, error) from None
     if not found:
         raise Wrong(f"{arguments.dataset} has no rows: add traces with rpd dataset --append")
     try:

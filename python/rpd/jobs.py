@@ -2,10 +2,14 @@
 
 import argparse
 import csv
+import hashlib
 import json
 import os
+import stat
 import sys
+from collections import Counter
 from pathlib import Path
+from urllib.parse import quote
 
 _OF_OP = "id BIGINT, gpuId BIGINT, queueId BIGINT, sequenceId BIGINT, start BIGINT, end BIGINT, "
 _OF_CALL = "id BIGINT, pid BIGINT, tid BIGINT, start BIGINT, end BIGINT, apiName STRING, "
@@ -27,6 +31,9 @@ TABLES = {
     table: {**dict(column.split() for column in columns.split(", ")), "part": "BIGINT", **FOLDERS}
     for table, columns in _COLUMNS.items()
 }
+# What a manifest has, and what it says of a file, in so far as it is read here.
+_MANIFEST = {"part": str, "trace": str, "job": str, "node": str, "rank": int, "sessions": list, "is_aligned": bool, "rows": dict, "files": list}
+_FILE = {"path": str, "rows": int, "bytes": int, "sha256": str}
 
 
 class Wrong(Exception):
@@ -66,6 +73,108 @@ def check(dataset):
 
 def place(dataset, table):
     return dataset.rstrip("/") + "/" + table
+
+
+def unreadable(dataset, error):
+    """What to say where an engine cannot open a dataset."""
+    more = "" if "://" in dataset else f"; rpd dataset check {dataset} says which files are missing or damaged"
+    reason = str(error).split("\n\n")[0]
+    return Wrong(f"cannot read {dataset}: {reason}{more}")
+
+
+def files(dataset):
+    """The files of each table that the manifests name: a file that none names is of somebody who was killed, or was replaced.
+
+    None for a URL, of which nothing can be listed here: the engine reads all files that are there.
+    """
+    if "://" in dataset:
+        _say(f"{dataset}: no manifest can be read there, so files that no manifest names are read too")
+        return None
+    found = {table: [] for table in TABLES}
+    named, left = set(), []
+    for path in _below(dataset, "_manifest"):
+        try:
+            if not stat.S_ISREG(os.stat(os.path.join(dataset, path)).st_mode):
+                raise ValueError("it is no regular file")
+            paths = _named(Path(dataset, path).read_text(encoding="utf-8"), path)
+            if not named.isdisjoint(paths):
+                raise ValueError("it names a file of another one")
+        except FileNotFoundError:
+            continue
+        except (OSError, ValueError, TypeError, RecursionError) as error:
+            left.append((path, error))
+            continue
+        named.update(paths)
+        for name in paths:
+            found.get(name.partition("/")[0], []).append(dataset.rstrip("/") + "/" + name)
+    if left:
+        path, error = left[0]
+        which = f"the manifest {path} is" if len(left) == 1 else f"{len(left)} manifests, the first of them {path}, are"
+        _say(f"{dataset}: {which} left out, with all files that no other one names ({error}): rpd dataset check {dataset} says more")
+    return found
+
+
+def _below(dataset, folder):
+    """The names of all manifests, from the dataset's directory on, sorted by folders."""
+
+    def fail(error):
+        if not isinstance(error, FileNotFoundError):
+            raise error
+
+    found = []
+    for here, _, names in os.walk(os.path.join(dataset, folder), onerror=fail):
+        here = os.path.relpath(here, dataset)
+        found += [f"{here}/{name}" for name in names if name.endswith(".json")]
+    return sorted(found, key=lambda path: path.split("/"))
+
+
+def _named(text, path):
+    """The files that a manifest names. An error where rpd would not use it: the rules are those of postprocess/src/dataset/manifest.rs."""
+    manifest = _typed(json.loads(text), _MANIFEST)
+    rank, offset = manifest["rank"], manifest.get("offset_ns") or 0
+    if not 0 <= rank < 2**32:
+        raise ValueError(f"rank {rank} is none")
+    folder = f"job=j{_encoded(manifest['job'])}/node=n{_encoded(manifest['node'])}/rank={rank}"
+    if path != f"_manifest/{folder}/{manifest['part']}.json":
+        raise ValueError("the job, node, rank or part in it are not those of its place")
+    paths, rows = [], Counter(dict.fromkeys(manifest["rows"], 0))
+    for file in manifest["files"]:
+        folders = _typed(file, _FILE)["path"].split("/")
+        rows[folders[0]] += file["rows"]
+        # A manifest cannot lead out of the dataset.
+        paths.append("/".join(folder for folder in folders if folder not in ("", ".", "..")))
+    times = [part.get(key) for part in (manifest, *manifest["files"]) for key in ("first_ns", "last_ns")]
+    times = [time for time in times if time is not None]
+    if any(type(time) is not int or not -(2**63) <= time - offset < 2**63 for time in times):
+        raise ValueError(f"offset_ns {offset} does not fit to its times")
+    if len(set(paths)) != len(paths):
+        raise ValueError("it names a file twice")
+    if rows != manifest["rows"]:
+        raise ValueError("its files have other rows than it")
+    return paths
+
+
+def _typed(record, kinds):
+    for key, kind in kinds.items():
+        if type(record) is not dict or type(record.get(key)) is not kind:
+            raise ValueError(f"{key} is not there, or of another type")
+    return record
+
+
+def _encoded(text):
+    """A job or node as the name of a folder: see postprocess/src/dataset/place.rs."""
+    whole = _quoted(text)
+    if len(whole) <= 200:
+        return whole
+    return f"{_quoted(text[:16])}-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
+
+
+def _quoted(text):
+    return quote(text, safe="").replace("~", "%7E")
+
+
+def _say(line):
+    print(f"rpd: {_printable(line)}", file=sys.stderr)
 
 
 def run(program, engine, options=lambda parser: None):
@@ -119,9 +228,7 @@ def _write_table(out, columns, rows):
     def shown(value):
         if value is None:
             return ""
-        text = f"{value:.3f}" if isinstance(value, float) else str(value)
-        # Names are of the traces: none may move the cursor of a terminal.
-        return "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in text)
+        return _printable(f"{value:.3f}" if isinstance(value, float) else str(value))
 
     cells = [[shown(value) for value in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(columns, *cells)]
@@ -129,3 +236,8 @@ def _write_table(out, columns, rows):
     for row in [columns, *cells]:
         padded = (cell.rjust(width) if to_right else cell.ljust(width) for cell, width, to_right in zip(row, widths, right))
         out.write("  ".join(padded).rstrip() + "\n")
+
+
+def _printable(text):
+    """Names are of the traces: none may move the cursor of a terminal."""
+    return "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in text)

@@ -7,10 +7,12 @@ import os
 import shutil
 import sys
 
-from rpd.jobs import TABLES, Wrong, check, place, run
+from rpd.jobs import TABLES, Wrong, check, files, place, run, unreadable
 
 # Shuffles of one machine in so many pieces; Spark's own number for a cluster is 200, and it joins small ones.
 LOCAL_PARTITIONS = 8
+# Tasks that look for the files of a table.
+LISTING = 256
 
 
 def session(master, conf=()):
@@ -30,6 +32,8 @@ def session(master, conf=()):
     # Files are many times smaller than the rows in them, so only what a table was seen to take decides if each executor gets all of it.
     builder = builder.config("spark.sql.autoBroadcastJoinThreshold", "-1")
     builder = builder.config("spark.sql.adaptive.autoBroadcastJoinThreshold", "10MB")
+    # With Spark's own number, 10,000, a table of 50,000 files took two minutes on two cores in place of 20 seconds.
+    builder = builder.config("spark.sql.sources.parallelPartitionDiscovery.parallelism", str(LISTING))
     if master.startswith("local"):
         # Nobody else has to reach it, and the name of this machine need lead nowhere.
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
@@ -54,17 +58,25 @@ def open_dataset(spark, dataset):
     from pyspark.errors import AnalysisException
 
     check(dataset)
+    named = files(dataset)
     found = 0
     for table, columns in TABLES.items():
-        schema = ", ".join(f"`{name}` {kind}" for name, kind in columns.items())
+        folder = place(dataset, table)
+        paths = [folder] if named is None else named[table]
+        # With its columns known beforehand, no file is opened before a query needs it.
+        reader = spark.read.schema(", ".join(f"`{name}` {kind}" for name, kind in columns.items()))
         try:
-            # With its columns known beforehand, no file is opened before a query needs it.
-            rows = spark.read.schema(schema).parquet(place(dataset, table))
-            found += 1
+            rows = reader.option("basePath", folder).parquet(*paths) if paths else None
         except AnalysisException as error:
-            if "PATH_NOT_FOUND" not in str(error):
-                raise Wrong(f"cannot read {dataset}: {error}") from None
-            rows = spark.createDataFrame([], schema)
+            if named is not None or "PATH_NOT_FOUND" not in str(error):
+                raise unreadable(dataset, error) from None
+            rows = None
+        if rows is None:
+            # Rows from Python would need the same Python on the machines of the cluster.
+            empty = ", ".join(f"CAST(NULL AS {kind}) AS `{name}`" for name, kind in columns.items())
+            rows = spark.sql(f"SELECT {empty} WHERE FALSE")
+        else:
+            found += 1
         rows.createOrReplaceTempView(table)
     if not found:
         raise Wrong(f"{dataset} has no rows: add traces with rpd dataset --append")

@@ -5,6 +5,7 @@ use std::fs;
 
 use serde_json::Value;
 
+use crate::dataset::files;
 use crate::harness::{Dir, Ran, not_installed, ran};
 use job::{Job, READING, REDUCE, Slow};
 
@@ -33,6 +34,24 @@ fn rows(ran: &Ran) -> Vec<Value> {
 
 fn answer(dir: &Dir, query: &str) -> Vec<Value> {
     rows(&dir.run(&["sql", "--json", "all.rpd", query]))
+}
+
+fn python(dir: &Dir, arguments: &[&str]) -> Ran {
+    let mut command = dir.command("python3");
+    command.env("PYTHONPATH", format!("{DUCKDB}:{}", dir.python())).env("PYTHONDONTWRITEBYTECODE", "1");
+    ran(command.args(arguments))
+}
+
+fn has_duckdb(dir: &Dir) -> bool {
+    let is_there = python(dir, &["-c", "import duckdb"]).stderr.is_empty();
+    if !is_there {
+        not_installed("no duckdb");
+    }
+    is_there
+}
+
+fn duck(dir: &Dir, query: &str, dataset: &str) -> Ran {
+    python(dir, &["-m", "rpd.duck", query, dataset, "--json"])
 }
 
 #[test]
@@ -124,34 +143,85 @@ fn a_dataset_answers_as_the_merged_trace_does() {
     dir.run(&arguments).expect(0);
     // A dataset of the merged trace is the same one.
     dir.run(&["dataset", "m", "all.rpd"]).expect(0);
-    let python = |arguments: &[&str]| {
-        let mut command = dir.command("python3");
-        command.env("PYTHONPATH", format!("{DUCKDB}:{}", dir.python())).env("PYTHONDONTWRITEBYTECODE", "1");
-        ran(command.args(arguments))
-    };
-    if !python(&["-c", "import duckdb"]).stderr.is_empty() {
-        return not_installed("no duckdb");
+    if !has_duckdb(&dir) {
+        return;
     }
     for query in rpd_sql::query::JOBS {
         let expected = answer(&dir, query.name);
         assert!(!expected.is_empty(), "{}", query.name);
         for dataset in ["d", "m"] {
-            let found = rows(&python(&["-m", "rpd.duck", query.name, dataset, "--json"]));
+            let found = rows(&duck(&dir, query.name, dataset));
             assert_eq!(found, expected, "{} {dataset}", query.name);
         }
     }
     let nothing = dir.path("nothing.sql");
     fs::write(&nothing, "SELECT COUNT(*) AS copies FROM copy;\n").unwrap();
-    let found = rows(&python(&["-m", "rpd.duck", "nothing.sql", "d", "--json"]));
+    let found = rows(&duck(&dir, "nothing.sql", "d"));
     assert_eq!(found[0]["copies"], 0, "a table that no rank has rows of is empty");
     for (query, dataset, says) in [
         ("job_tops", "d", "job_top"),
         ("job_top", "r", "_dataset.json"),
         ("none.sql", "d", "cannot read none.sql"),
     ] {
-        let refused = python(&["-m", "rpd.duck", query, dataset]);
+        let refused = duck(&dir, query, dataset);
         assert!(refused.expect(2).stderr.contains(says), "{refused}");
     }
+}
+
+#[test]
+fn an_engine_reads_the_files_that_manifests_name() {
+    let dir = Dir::new();
+    let traces = job(&dir);
+    // Names of folders that are not the names themselves.
+    let node = format!("{}\u{e9} ~", "x".repeat(300));
+    dir.run(&["dataset", "d", "--job", "a/b=c *?~\u{e9}", "--node", &node, &traces[0]]).expect(0);
+    dir.run(&["dataset", "d", "--append", &traces[1], &traces[2]]).expect(0);
+    if !has_duckdb(&dir) {
+        return;
+    }
+    dir.write("ranks.sql", "SELECT rank, COUNT(*) AS ops FROM op GROUP BY rank ORDER BY rank");
+    let ask = || {
+        let ran = duck(&dir, "ranks.sql", "d");
+        (rows(&ran), ran.stderr)
+    };
+    let (expected, said) = ask();
+    assert_eq!((expected.len(), &said[..]), (3, ""));
+
+    // What a kill leaves, or a longer recording that takes the place of a shorter one.
+    let file = files(&dir, "d", "/op/")[0].clone();
+    fs::copy(&file, file.with_file_name("part-0000000000000001-0-00000000.parquet")).unwrap();
+    let manifest = files(&dir, "d", "_manifest")[0].clone();
+    assert_eq!(ask(), (expected.clone(), String::new()));
+    // A path that begins with file:// stands for an object store.
+    let url = format!("file://{}", dir.path("d").display());
+    let ran = duck(&dir, "ranks.sql", &url);
+    assert!(ran.stderr.contains("no manifest can be read there"), "{ran}");
+    assert_ne!(rows(&ran), expected);
+
+    // A manifest that is not where its rank's manifests are counts no row twice.
+    fs::copy(&manifest, manifest.with_file_name("copy.json")).unwrap();
+    let (found, said) = ask();
+    assert_eq!(found, expected);
+    assert!(said.contains("copy.json is left out") && said.lines().count() == 1, "{said}");
+    fs::remove_file(manifest.with_file_name("copy.json")).unwrap();
+
+    let text = fs::read_to_string(&manifest).unwrap();
+    let rank = serde_json::from_str::<Value>(&text).unwrap()["rank"].clone();
+    let others: Vec<Value> = expected.iter().filter(|row| row["rank"] != rank).cloned().collect();
+    for damaged in
+        ["{".to_string(), text.replacen("\"op\": ", "\"op\": 1", 1), text.replace("\"sessions\"", "\"s\"")]
+    {
+        fs::write(&manifest, damaged).unwrap();
+        let (found, said) = ask();
+        assert_eq!(found, others);
+        assert!(said.contains("is left out, with all files that no other one names"), "{said}");
+        assert_eq!(said.lines().count(), 1, "{said}");
+    }
+    fs::write(&manifest, text).unwrap();
+
+    fs::remove_file(file).unwrap();
+    let refused = duck(&dir, "ranks.sql", "d");
+    assert!(refused.expect(2).stderr.contains("rpd dataset check d says"), "{refused}");
 }
 
 /// A misspelt column is an error and no text.

@@ -205,7 +205,7 @@ fn leftovers(place: &DatasetPlace, named: &BTreeSet<PathBuf>) -> Result<Vec<Data
         let what = if name.starts_with(TEMPORARY) {
             "somebody is writing it, or was killed: remove it when nobody adds to the dataset"
         } else if relative.ends_with(".parquet") && !named.contains(&path) {
-            "no manifest names it, and readers see its rows: add its trace again with --append, or remove it"
+            "no manifest names it, but who reads all files sees its rows: add its trace again with --append, or remove it"
         } else {
             continue;
         };
