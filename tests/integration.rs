@@ -46,6 +46,9 @@ mod installed;
 // setup.sh: what it asks for.
 mod setup;
 
+// The bill of materials of `make release`.
+mod release;
+
 // rpdTracerControl, the rocpd modules and the package, by the real python3.
 mod python;
 
