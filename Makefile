@@ -14,9 +14,11 @@
 # make jobs   - the queries of jobs by SQLite, DuckDB and Spark, with 64 ranks (Java 17; 560 MB from PyPI); tests/jobs/run --growth: up to 1,000; --cost
 # make hip-api - the description of the HIP API, from HIP's headers
 # make release - a wheel, .deb, .rpm and tarball for glibc 2.28 and later      make packages - tests them in other distributions (root)
-# make build, then make install PREFIX=/usr/local      make uninstall
+# make build, then make install PREFIX=/usr/local [LIBDIR=/usr/local/lib64]      make uninstall
 
 PREFIX ?= /usr/local
+# Rocky, SLES and their like: LIBDIR=PREFIX/lib64.
+LIBDIR = $(PREFIX)/lib
 CARGO ?= cargo
 RELEASE = target/release
 PROGRAMS = target/programs
@@ -189,32 +191,32 @@ BUILT = $(addprefix $(RELEASE)/,rpd rpdRemote librpd_tracer.so librpd_remote.so 
 # Builds nothing, so that root needs no cargo. `pip install ./python` packs what this installs.
 install:
 	@for file in $(BUILT); do [ -e $$file ] || { echo "make install: there is no $$file: run make build first" >&2; exit 1; }; done
-	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib $(DESTDIR)$(PREFIX)/include
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(LIBDIR) $(DESTDIR)$(PREFIX)/include
 	install -s -m 755 $(RELEASE)/rpd $(DESTDIR)$(PREFIX)/bin/rpd
 	install -s -m 755 $(RELEASE)/rpdRemote $(DESTDIR)$(PREFIX)/bin/rpdRemote
-	install -s -m 644 $(RELEASE)/librpd_tracer.so $(DESTDIR)$(PREFIX)/lib/librpd_tracer.so
-	install -s -m 644 $(RELEASE)/librpd_remote.so $(DESTDIR)$(PREFIX)/lib/librpd_remote.so
-	install -s -m 644 $(RELEASE)/librpd_hip.so $(DESTDIR)$(PREFIX)/lib/librpd_hip.so
-	install -s -m 644 $(RELEASE)/librpd_libraries.so $(DESTDIR)$(PREFIX)/lib/librpd_libraries.so
+	install -s -m 644 $(RELEASE)/librpd_tracer.so $(DESTDIR)$(LIBDIR)/librpd_tracer.so
+	install -s -m 644 $(RELEASE)/librpd_remote.so $(DESTDIR)$(LIBDIR)/librpd_remote.so
+	install -s -m 644 $(RELEASE)/librpd_hip.so $(DESTDIR)$(LIBDIR)/librpd_hip.so
+	install -s -m 644 $(RELEASE)/librpd_libraries.so $(DESTDIR)$(LIBDIR)/librpd_libraries.so
 	install -m 644 include/rpd_tracer.h include/rpd_probe.h include/rpd_handler.h $(DESTDIR)$(PREFIX)/include
 	install -d $(DESTDIR)$(PREFIX)/share/rpd/queries
 	install -m 644 sql/queries/*.sql $(DESTDIR)$(PREFIX)/share/rpd/queries
 	install -d $(DESTDIR)$(PREFIX)/share/rpd/job_queries
 	install -m 644 sql/job_queries/*.sql $(DESTDIR)$(PREFIX)/share/rpd/job_queries
 	install -m 755 scripts/runTracer.sh scripts/loadTracer.sh $(addprefix scripts/,$(FRONTS)) $(DESTDIR)$(PREFIX)/bin
-	install -d $(DESTDIR)$(PREFIX)/lib/rpd
-	install -s -m 644 $(RELEASE)/roctx/libroctx64.so.4 $(DESTDIR)$(PREFIX)/lib/rpd/libroctx64.so.4
-	for name in $(ROCTX_NAMES); do ln -sf libroctx64.so.4 $(DESTDIR)$(PREFIX)/lib/rpd/$$name; done
-	install -m 644 scripts/tsan.suppressions $(DESTDIR)$(PREFIX)/lib/rpd/tsan.suppressions
+	install -d $(DESTDIR)$(LIBDIR)/rpd
+	install -s -m 644 $(RELEASE)/roctx/libroctx64.so.4 $(DESTDIR)$(LIBDIR)/rpd/libroctx64.so.4
+	for name in $(ROCTX_NAMES); do ln -sf libroctx64.so.4 $(DESTDIR)$(LIBDIR)/rpd/$$name; done
+	install -m 644 scripts/tsan.suppressions $(DESTDIR)$(LIBDIR)/rpd/tsan.suppressions
 	install -m 644 LICENSE $(wildcard $(RELEASE)/licenses.txt) $(DESTDIR)$(PREFIX)/share/rpd
 	umask 022; $(RELEASE)/rpd manual $(DESTDIR)$(PREFIX)/share
 
 uninstall:
-	rm -f $(DESTDIR)$(PREFIX)/bin/rpd $(DESTDIR)$(PREFIX)/lib/librpd_tracer.so
+	rm -f $(DESTDIR)$(PREFIX)/bin/rpd $(DESTDIR)$(LIBDIR)/librpd_tracer.so
 	rm -f $(addprefix $(DESTDIR)$(PREFIX)/include/,rpd_tracer.h rpd_probe.h rpd_handler.h)
-	rm -f $(DESTDIR)$(PREFIX)/bin/rpdRemote $(DESTDIR)$(PREFIX)/lib/librpd_remote.so $(DESTDIR)$(PREFIX)/lib/librpd_libraries.so $(DESTDIR)$(PREFIX)/lib/librpd_hip.so
+	rm -f $(DESTDIR)$(PREFIX)/bin/rpdRemote $(DESTDIR)$(LIBDIR)/librpd_remote.so $(DESTDIR)$(LIBDIR)/librpd_libraries.so $(DESTDIR)$(LIBDIR)/librpd_hip.so
 	rm -f $(addprefix $(DESTDIR)$(PREFIX)/bin/,runTracer.sh loadTracer.sh $(FRONTS))
-	rm -rf $(DESTDIR)$(PREFIX)/lib/rpd $(DESTDIR)$(PREFIX)/share/rpd
+	rm -rf $(DESTDIR)$(LIBDIR)/rpd $(DESTDIR)$(PREFIX)/share/rpd
 	rm -f $(foreach command,rpd rpdRemote,$(addprefix $(DESTDIR)$(PREFIX)/share/,man/man1/$(command).1 man/man1/$(command)-*.1 \
 		bash-completion/completions/$(command) zsh/site-functions/_$(command) fish/vendor_completions.d/$(command).fish))
 

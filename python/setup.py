@@ -14,7 +14,7 @@ from setuptools.command.build_py import build_py
 from wheel.bdist_wheel import bdist_wheel
 
 REPOSITORY = Path(__file__).resolve().parent.parent
-INSTALLED = [Path(prefix) / "lib" / "librpd_tracer.so" for prefix in ("/usr/local", "/usr")]
+INSTALLED = [Path(prefix) / folder / "librpd_tracer.so" for prefix in ("/usr/local", "/usr") for folder in ("lib", "lib64")]
 
 
 def version():

@@ -30,6 +30,25 @@ fn what_is_built_is_installed_without_cargo() {
     assert!(!dir.path("other").exists());
 }
 
+/// As distributions have it whose libraries of 64 bits are in lib64.
+#[test]
+fn libraries_may_be_in_lib64() {
+    let dir = Dir::new();
+    make(&["build"]);
+    let prefix = dir.path("prefix");
+    let places =
+        [format!("PREFIX={}", prefix.display()), format!("LIBDIR={}", prefix.join("lib64").display())];
+    make(&["install", &places[0], &places[1]]);
+    let installed = files(&prefix);
+    assert!(installed.contains(&"lib64/librpd_tracer.so".to_string()), "{installed:?}");
+    assert!(!installed.iter().any(|file| file.starts_with("lib/")), "{installed:?}");
+    let control = program("control").display().to_string();
+    script(&dir, &prefix, "runTracer.sh", &[&control, "mark=a"]).expect(0);
+    assert_eq!(dir.trace("trace.rpd").texts("select args from api"), ["a"]);
+    make(&["uninstall", &places[0], &places[1]]);
+    assert_eq!(files(&prefix), Vec::<String>::new());
+}
+
 /// Every file below a directory, relative to it, sorted.
 pub(crate) fn files(root: &Path) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();

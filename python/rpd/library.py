@@ -57,8 +57,8 @@ def find():
         command = shutil.which("rpd")
         if command:
             prefix = Path(command).resolve().parent.parent
-            places += [prefix / "lib" / NAME, prefix / "lib" / "rpd" / NAME]
-        places += [Path("/usr/local/lib") / NAME]
+            places += [prefix / folder / NAME for folder in ("lib", "lib/rpd", "lib64")]
+        places += [Path(folder) / NAME for folder in ("/usr/local/lib", "/usr/local/lib64")]
     for place in places:
         if place.is_file():
             return place.resolve()

@@ -70,7 +70,8 @@ pub(crate) fn beside_library(library: &Path, name: &str) -> Result<PathBuf> {
 fn beside(program: &Path) -> Vec<PathBuf> {
     let directory = program.parent().unwrap_or(Path::new("/"));
     let prefix = directory.parent().unwrap_or(Path::new("/"));
-    vec![directory.join(LIBRARY), prefix.join("lib/rpd").join(LIBRARY), prefix.join("lib").join(LIBRARY)]
+    let installed = ["lib/rpd", "lib", "lib64"].map(|folder| prefix.join(folder).join(LIBRARY));
+    std::iter::once(directory.join(LIBRARY)).chain(installed).collect()
 }
 
 /// The dynamic loader takes these between two libraries, and knows no quoting.
@@ -110,7 +111,8 @@ mod tests {
     #[test]
     fn a_build_directory_comes_before_an_installation() {
         let places = beside(Path::new("/usr/local/bin/rpd"));
-        let expected = ["bin", "lib/rpd", "lib"].map(|at| Path::new("/usr/local").join(at).join(LIBRARY));
+        let expected =
+            ["bin", "lib/rpd", "lib", "lib64"].map(|at| Path::new("/usr/local").join(at).join(LIBRARY));
         assert_eq!(places, expected);
     }
 }
