@@ -12,6 +12,15 @@ rocm_path=${ROCM_PATH:-/opt/rocm}
 has_rocm() {
     { [ -x "$rocm_path/bin/hipcc" ] || command -v hipcc >/dev/null; } && [ -e "$rocm_path/lib/libamdhip64.so" ]
 }
+# Such a machine may be no Debian, and what is needed may have come without a package.
+is_there() {
+    case $1 in
+    gcc | g++ | make | sqlite3 | python3) command -v "$1" >/dev/null ;;
+    binutils) command -v ld >/dev/null && command -v readelf >/dev/null ;;
+    libc6-dev) gcc -E -x c -include stdlib.h /dev/null >/dev/null 2>&1 ;;
+    *) false ;;
+    esac
+}
 has_rocm || packages="libhsa-runtime64-1 libamdhip64-5 libhsa-runtime-dev libamdhip64-dev hipcc rocm-device-libs rocminfo $llvm $packages"
 # Libraries of kernels; what installs and packs Python's packages; pgrep and kill; what makes file systems with quotas and without shared
 # mappings; a browser, what drives it, and what runs modules of a page without one; what renders manual pages, and shells that complete verbs.
@@ -24,6 +33,7 @@ fi
 
 missing=""
 for package in $packages; do
+    if has_rocm && is_there "$package"; then continue; fi
     status=$(dpkg-query -W -f '${Status}' "$package" 2>/dev/null || true)
     [ "$status" = "install ok installed" ] || missing="$missing $package"
 done

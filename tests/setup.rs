@@ -19,6 +19,11 @@ fn script(dir: &Dir, name: &str, text: &str) {
 fn setup(dir: &Dir, uid: u32) -> Output {
     script(dir, "bin/dpkg-query", "exit 1");
     script(dir, "bin/apt-get", "echo \"$@\" >>\"$ASKED\"");
+    setup_without_packages(dir, uid)
+}
+
+/// The same on a machine that has neither dpkg nor apt-get.
+fn setup_without_packages(dir: &Dir, uid: u32) -> Output {
     script(dir, "bin/id", &format!("echo {uid}"));
     script(dir, "bin/cargo", "exit 0");
     for tool in ["mktemp", "rm", "cat"] {
@@ -46,6 +51,31 @@ fn packages_of_rocm_are_for_machines_without_it() {
             assert_eq!(asked.contains(package), !has_rocm, "{asked}");
         }
     }
+}
+
+#[test]
+fn a_machine_with_rocm_and_the_tools_gets_nothing() {
+    let dir = Dir::new();
+    script(&dir, "rocm/bin/hipcc", "exit 0");
+    script(&dir, "rocm/lib/libamdhip64.so", "");
+    for tool in ["gcc", "g++", "make", "ld", "readelf", "python3"] {
+        script(&dir, &format!("bin/{tool}"), "exit 0");
+    }
+    // No Debian, and one tool is not there.
+    let output = setup_without_packages(&dir, 0);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert_eq!(said, "setup: this needs Debian packages or their like: sqlite3\n");
+    script(&dir, "bin/sqlite3", "exit 0");
+    let output = setup_without_packages(&dir, 1000);
+    assert!(output.status.success() && output.stdout.is_empty() && output.stderr.is_empty(), "{output:?}");
+    // Nor is apt-get asked where there is one.
+    assert!(setup(&dir, 0).status.success());
+    assert!(!dir.path("asked").exists());
+    // A compiler without the C library's headers is none.
+    script(&dir, "bin/gcc", "exit 1");
+    assert!(setup(&dir, 0).status.success());
+    assert!(fs::read_to_string(dir.path("asked")).unwrap().ends_with("--no-install-recommends libc6-dev\n"));
 }
 
 #[test]
