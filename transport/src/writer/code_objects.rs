@@ -101,8 +101,8 @@ mod tests {
             Vec::new()
         }
 
-        fn timing(&self) -> Option<&'static str> {
-            None
+        fn timing(&self) -> Vec<&'static str> {
+            Vec::new()
         }
 
         fn code_objects(&self, from: usize) -> Vec<CodeObjectText> {
