@@ -131,7 +131,10 @@ def _below(dataset, folder):
 def _named(text, path):
     """The files that a manifest names. An error where rpd would not use it: the rules are those of postprocess/src/dataset/manifest.rs."""
     manifest = _typed(json.loads(text), _MANIFEST)
-    rank, offset = manifest["rank"], manifest.get("offset_ns") or 0
+    rank, offset = manifest["rank"], manifest.get("offset_ns")
+    offset = 0 if offset is None else offset
+    if type(offset) is not int or not -(2**63) <= offset < 2**63:
+        raise ValueError("offset_ns is no number of nanoseconds")
     if not 0 <= rank < 2**32:
         raise ValueError(f"rank {rank} is none")
     folder = f"job=j{_encoded(manifest['job'])}/node=n{_encoded(manifest['node'])}/rank={rank}"

@@ -87,8 +87,8 @@ const TYPES: [(&str, &str, NumberType); 12] = [
     ("_i32_r", "_R_32I", number_type("i32_r", 4, false)),
     ("_f8_r", "_R_8F_E4M3", number_type("f8_r", 1, false)),
     ("_bf8_r", "_R_8F_E5M2", number_type("bf8_r", 1, false)),
-    ("_f8_fnuz_r", "_R_8F_E4M3_FNUZ", number_type("f8_r", 1, false)),
-    ("_bf8_fnuz_r", "_R_8F_E5M2_FNUZ", number_type("bf8_r", 1, false)),
+    ("_f8_fnuz_r", "_R_8F_E4M3_FNUZ", number_type("f8_fnuz_r", 1, false)),
+    ("_bf8_fnuz_r", "_R_8F_E5M2_FNUZ", number_type("bf8_fnuz_r", 1, false)),
 ];
 
 impl NumberType {

@@ -70,11 +70,15 @@ fn rocblas(function: &str, arguments: &Arguments<'_>) -> Option<String> {
     (options > 0).then_some(line)
 }
 
-/// A product whose descriptors are known. hipBLASLt's own log (HIPBLASLT_LOG_MASK=32) has more options, which are as here where they are left out.
+/// A product whose descriptors are known, and have no attributes that the command has no options for here. hipBLASLt's own log (HIPBLASLT_LOG_MASK=32)
+/// has more options, which are as here where they are left out.
 fn hipblaslt(arguments: &Arguments<'_>) -> Option<String> {
     const RELU: u64 = 2;
     const BIAS: u64 = 4;
     const GELU: u64 = 32;
+    if arguments.text("further_attributes").is_some() {
+        return None;
+    }
     let mut line = "hipblaslt-bench --api_method c".to_string();
     for key in ["m", "n", "k"] {
         let _ = write!(line, " -{key} {}", arguments.number(&[key])?);
@@ -133,6 +137,9 @@ fn miopen(function: &str, arguments: &Arguments<'_>) -> Option<String> {
         ["--dilation_d", "-l", "-j"],
     ];
     let bare = function.strip_prefix("miopenFind").or_else(|| function.strip_prefix("miopen"))?;
+    if bare.ends_with("CompileSolution") {
+        return None;
+    }
     let direction = match bare.strip_prefix("Convolution")? {
         rest if rest.starts_with("Forward") => 1,
         rest if rest.starts_with("BackwardData") => 2,
@@ -323,6 +330,8 @@ mod tests {
             .replace(" --alpha", " --stride_a 9 --stride_b 8 --stride_c 7 --stride_d 6 --alpha")
             .replace("--batch_count 1", "--batch_count 3 --bias_vector");
         assert("hipblaslt", "hipblasLtMatmul", &relu_and_bias, &format!("{command} --activation_type relu"));
+        let scaled = format!("{product} | further_attributes=set");
+        assert_eq!(super::command("hipblaslt", "hipblasLtMatmul", &Arguments::of(&scaled)), None);
         let gradient = format!("{product} | epilogue=192");
         assert_eq!(super::command("hipblaslt", "hipblasLtMatmul", &Arguments::of(&gradient)), None);
         assert_eq!(super::command("hipblaslt", "hipblasLtMatmul", &Arguments::of("A=0x10")), None);

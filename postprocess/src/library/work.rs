@@ -32,7 +32,7 @@ impl Work {
         if let Some(Collective { bytes, bus_factor, .. }) = Collective::of(function, arguments) {
             return Work { flop: None, bytes: Some(bytes), bus_factor };
         }
-        if function.starts_with("miopenConvolution") {
+        if function.starts_with("miopenConvolution") && !function.ends_with("CompileSolution") {
             return of_convolution(arguments).unwrap_or_default();
         }
         let Some((name, letter)) = blas(function) else { return Work::default() };
@@ -50,9 +50,12 @@ fn of_blas(name: &str, types: NumberType, arguments: &Arguments<'_>) -> Option<W
     let (flop, elements) = match name.split('_').next()? {
         "gemm" => {
             let (m, n, k) = (number(&["m"])?, number(&["n"])?, number(&["k"])?);
+            // In elements of A's type, of which those of others are multiples.
+            let of = |key| arguments.text(key).and_then(NumberType::of_value).unwrap_or(types).bytes as f64;
+            let [b, c, d] = ["b_type", "c_type", "d_type"].map(|key| of(key) / types.bytes as f64);
             // The result is read as well, unless it is known not to be.
-            let results = if arguments.text("beta") == Some("0") { 1.0 } else { 2.0 };
-            (multiply_add * m * n * k, m * k + k * n + results * m * n)
+            let read = if arguments.text("beta") == Some("0") { 0.0 } else { c };
+            (multiply_add * m * n * k, m * k + b * k * n + (read + d) * m * n)
         }
         "gemv" => {
             let (m, n) = (number(&["m"])?, number(&["n"])?);
@@ -143,6 +146,11 @@ mod tests {
             "m=2 | n=3 | k=4 | a_type=HIP_R_16F | b_type=HIP_R_16F | batch_count=5 | beta=0",
         );
         assert_eq!((product.flop, product.bytes), (Some(5.0 * 48.0), Some(5 * 2 * 26)));
+        let wider = of(
+            "cublasLtMatmul",
+            "m=2 | n=3 | k=4 | a_type=CUDA_R_8I | b_type=CUDA_R_8I | c_type=CUDA_R_32I | d_type=CUDA_R_32I | beta=1",
+        );
+        assert_eq!(wider.bytes, Some(8 + 12 + 2 * 4 * 6));
         assert_eq!(of("cublasLtMatmul", "A=0x10"), Work::default());
         // Each of 2 x 4 x 6 x 12 results is a sum over 3 channels of 3 x 5.
         let sizes =

@@ -8,7 +8,7 @@
 //! however deep the call that launched it lies. The call that launched it need not be the library's, so the part's calls do not say it.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use anyhow::Result;
 use bytemuck::{Pod, Zeroable};
@@ -578,7 +578,6 @@ pub fn configurations_seen(
     let mut calls = Vec::new();
     let mut events = Sorter::new();
     let is_about_operations = selected.unasked().is_some();
-    let mut has_ranges = false;
     each_call(trace, version, |row| {
         let Some(times) = row.times.filter(|_| may_count(selected, row.id)) else { return Ok(()) };
         let command = match row.library.as_str() {
@@ -590,9 +589,7 @@ pub fn configurations_seen(
                 .zip(bench::command(library, &row.function, &Arguments::of(&row.arguments))),
         };
         let Some((library, command)) = command else { return Ok(()) };
-        let is_range = row.library == MARKED;
-        has_ranges |= is_range;
-        calls.push((times.0, row.id, library, command, is_range));
+        calls.push((times.0, row.id, library, command, row.library == MARKED));
         if is_about_operations {
             events.push(Event::of_call((row.id, row.thread), times, 0))?;
         }
@@ -624,8 +621,13 @@ pub fn configurations_seen(
         calls.retain(|(_, id, ..)| launching.has(*id));
     }
     calls.sort();
-    // The ranges of hipBLASLt's calls say more than their arguments.
-    calls.retain(|(_, _, library, _, is_range)| *is_range || *library != HIPBLASLT || !has_ranges);
+    // The ranges of hipBLASLt's calls say more than their arguments, in sessions that have them.
+    let session = |id: i64| id >> 32;
+    let of_ranges = calls.iter().filter(|(.., is_range)| *is_range);
+    let with_ranges: HashSet<i64> = of_ranges.map(|(_, id, ..)| session(*id)).collect();
+    calls.retain(|(_, id, library, _, is_range)| {
+        *is_range || *library != HIPBLASLT || !with_ranges.contains(&session(*id))
+    });
     for (_, _, library, command, _) in &calls {
         seen.add(library, command, 1);
     }

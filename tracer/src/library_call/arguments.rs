@@ -146,8 +146,11 @@ pub(super) unsafe fn keep(
             });
         }
     }
+    if function.subject.is_none() {
+        return room.end;
+    }
     let own = room.end;
-    let mut words = [0; MOST / WORD];
+    let mut words = [0; descriptors::MOST_WORDS];
     let mut further = 0;
     descriptors::keep(function, &room.into[..own], &mut |word| {
         if let Some(place) = words.get_mut(further) {
@@ -162,7 +165,14 @@ pub(super) unsafe fn keep(
 pub(super) fn real(address: u64, size: u8) -> Option<f64> {
     let mut bytes = [0; WORD];
     let bytes = bytes.get_mut(..usize::from(size))?;
-    if address < FIRST_ADDRESS || memory::copy(address as usize, bytes) != Copied::All {
+    if address < FIRST_ADDRESS {
+        return None;
+    }
+    let from = address as *const u8;
+    if Frame::of_place(from).is_on_own_stack() {
+        // SAFETY: on this thread's stack, where the call has read so many.
+        unsafe { from.copy_to_nonoverlapping(bytes.as_mut_ptr(), bytes.len()) };
+    } else if memory::copy(address as usize, bytes) != Copied::All {
         return None;
     }
     match *bytes {

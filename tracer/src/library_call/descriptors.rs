@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::fmt::Write;
 use std::hint;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, TryLockError};
 
 use super::arguments::{self, Given};
@@ -18,15 +18,28 @@ const SHARDS: usize = 16;
 const MOST: usize = 4096;
 /// How often a lock that somebody else has is tried.
 const TRIES: u32 = 20_000;
+/// A lock that could not be had so often in a row stays taken: a forked child has inherited it so.
+const STUCK: u32 = 16;
 /// Dimensions of a tensor that are kept.
 const DIMENSIONS: usize = 5;
 /// Of a convolution, in space.
 const SPATIAL: usize = 3;
 
-/// By address.
-static KNOWN: [Mutex<Option<HashMap<u64, Descriptor>>>; SHARDS] = [const { Mutex::new(None) }; SHARDS];
-/// A descriptor could not be noted: from then on nothing is said of any.
-static IS_INCOMPLETE: AtomicBool = AtomicBool::new(false);
+/// Descriptors by address, each with the number of misses when it was noted.
+type Known = Option<HashMap<u64, (u32, Descriptor)>>;
+
+/// Descriptors, and the lock that they share.
+struct Shard {
+    known: Mutex<Known>,
+    /// How often something could not be noted: what was noted before may be another descriptor by now, and is unknown.
+    missed: AtomicU32,
+    /// How often in a row.
+    missed_in_a_row: AtomicU32,
+}
+
+static SHARDS_OF_ADDRESSES: [Shard; SHARDS] = [const {
+    Shard { known: Mutex::new(None), missed: AtomicU32::new(0), missed_in_a_row: AtomicU32::new(0) }
+}; SHARDS];
 
 /// What is known of one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,6 +59,8 @@ struct Layout {
     leading: i64,
     batches: u64,
     stride: i64,
+    /// Its elements do not lie column by column.
+    has_other_order: bool,
 }
 
 /// A product of matrices.
@@ -57,6 +72,8 @@ struct Product {
     operations: [Option<i32>; 2],
     epilogue: u64,
     has_scalars_on_device: bool,
+    /// Something else was set, which changes what is computed: scales of the operands, the types in which they are multiplied.
+    has_others: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -99,42 +116,64 @@ impl Subject {
     pub(super) fn of(name: &str) -> Option<Subject> {
         match name {
             "hipblasLtMatmul" | "cublasLtMatmul" => Some(Subject::Product),
-            _ if name.starts_with("miopenConvolution") => Some(Subject::Convolution),
-            _ => None,
+            _ if name.ends_with("CompileSolution") => None,
+            _ => ["miopenConvolution", "miopenFindConvolution"]
+                .iter()
+                .any(|begin| name.starts_with(begin))
+                .then_some(Subject::Convolution),
         }
     }
 }
 
-/// The map that has that address, where nothing keeps its lock: a forked child may have inherited it taken.
-fn shard(address: u64) -> Option<MutexGuard<'static, Option<HashMap<u64, Descriptor>>>> {
-    let shard = &KNOWN[(address >> 4) as usize % SHARDS];
-    for _ in 0..TRIES {
-        match shard.try_lock() {
-            Ok(guard) => return Some(guard),
-            Err(TryLockError::Poisoned(poisoned)) => return Some(poisoned.into_inner()),
-            Err(TryLockError::WouldBlock) => hint::spin_loop(),
-        }
+impl Shard {
+    fn of(address: u64) -> &'static Shard {
+        &SHARDS_OF_ADDRESSES[(address >> 4) as usize % SHARDS]
     }
-    None
+
+    /// Nothing where somebody keeps the lock.
+    fn lock(&self) -> Option<MutexGuard<'_, Known>> {
+        if self.missed_in_a_row.load(Ordering::Relaxed) >= STUCK {
+            return None;
+        }
+        for _ in 0..TRIES {
+            let guard = match self.known.try_lock() {
+                Ok(guard) => guard,
+                Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+                Err(TryLockError::WouldBlock) => {
+                    hint::spin_loop();
+                    continue;
+                }
+            };
+            self.missed_in_a_row.store(0, Ordering::Relaxed);
+            return Some(guard);
+        }
+        self.missed_in_a_row.fetch_add(1, Ordering::Relaxed);
+        None
+    }
 }
 
 fn known(address: u64) -> Option<Descriptor> {
-    if IS_INCOMPLETE.load(Ordering::Relaxed) {
-        return None;
-    }
-    shard(address)?.as_ref()?.get(&address).copied()
+    let shard = Shard::of(address);
+    let (missed, descriptor) = shard.lock()?.as_ref()?.get(&address).copied()?;
+    (missed == shard.missed.load(Ordering::Relaxed)).then_some(descriptor)
 }
 
 /// Changes what is known of the descriptor there.
 fn change(address: u64, change: impl FnOnce(Option<Descriptor>) -> Option<Descriptor>) {
-    let Some(mut shard) = shard(address) else { return IS_INCOMPLETE.store(true, Ordering::Relaxed) };
-    let known = shard.get_or_insert_default();
-    match change(known.get(&address).copied()) {
+    let shard = Shard::of(address);
+    let Some(mut known) = shard.lock() else {
+        shard.missed.fetch_add(1, Ordering::Relaxed);
+        return;
+    };
+    let missed = shard.missed.load(Ordering::Relaxed);
+    let known = known.get_or_insert_default();
+    let before = known.get(&address).filter(|(of, _)| *of == missed).map(|(_, descriptor)| *descriptor);
+    match change(before) {
         Some(descriptor) => {
             if known.len() == MOST && !known.contains_key(&address) {
                 known.clear();
             }
-            known.insert(address, descriptor);
+            known.insert(address, (missed, descriptor));
         }
         None => {
             known.remove(&address);
@@ -150,28 +189,30 @@ pub(super) fn note(function: &LibraryFunction, kept: &[u8]) {
     let enumerated = |name| given.number(name).map_or(0, |value| value as i32);
     let ends = |end| function.name.ends_with(end);
     match () {
-        () if ends("Destroy") || function.name.starts_with("miopenDestroy") => change(address, |_| None),
-        () if ends("MatrixLayoutCreate") || ends("MatrixLayoutInit_internal") => {
+        // What is made in the program's own memory, by Init, goes without a word.
+        () if ends("Destroy") || ends("Init_internal") || function.name.starts_with("miopenDestroy") => {
+            change(address, |_| None);
+        }
+        () if ends("MatrixLayoutCreate") => {
             let layout = Layout {
                 number_type: enumerated("type"),
                 rows: number("rows"),
                 columns: number("cols"),
                 leading: number("ld") as i64,
                 batches: 1,
-                stride: 0,
+                ..Layout::default()
             };
             change(address, |_| Some(Descriptor::Layout(layout)));
         }
-        () if ends("MatmulDescCreate") || ends("MatmulDescInit_internal") => {
+        () if ends("MatmulDescCreate") => {
             let (compute, scale) = (enumerated("computeType"), enumerated("scaleType"));
             let product = Product { compute, scale, epilogue: DEFAULT_EPILOGUE, ..Product::default() };
             change(address, |_| Some(Descriptor::Product(product)));
         }
         () if ends("SetAttribute") => {
-            let (Some(attribute), Some(value)) = (given.enumerated("attr"), given.pointed("buf")) else {
-                return;
-            };
-            change(address, |known| Some(known?.with(attribute, value)));
+            let set = given.enumerated("attr").zip(given.pointed("buf"));
+            // One that cannot be read may have changed anything.
+            change(address, |known| set.and_then(|(attribute, value)| Some(known?.with(attribute, value))));
         }
         () if function.name == "miopenSetConvolutionGroupCount" => {
             let groups = number("groupCount");
@@ -203,18 +244,20 @@ impl Descriptor {
                 () if ends("_LAYOUT_ROWS") => layout.rows = value,
                 () if ends("_LAYOUT_COLS") => layout.columns = value,
                 () if ends("_LAYOUT_LD") => layout.leading = value as i64,
-                () if ends("_LAYOUT_BATCH_COUNT") => layout.batches = value,
+                () if ends("_LAYOUT_BATCH_COUNT") => layout.batches = u64::from(value as u32),
+                () if ends("_LAYOUT_ORDER") => layout.has_other_order = value as i32 != 0,
                 () if ends("_LAYOUT_STRIDED_BATCH_OFFSET") => layout.stride = value as i64,
                 () => {}
             },
             Descriptor::Product(product) => match () {
                 () if ends("_DESC_TRANSA") => product.operations[0] = Some(value as i32),
                 () if ends("_DESC_TRANSB") => product.operations[1] = Some(value as i32),
-                () if ends("_DESC_EPILOGUE") => product.epilogue = value,
+                () if ends("_DESC_EPILOGUE") => product.epilogue = u64::from(value as u32),
                 () if ends("_DESC_COMPUTE_TYPE") => product.compute = value as i32,
                 () if ends("_DESC_SCALE_TYPE") => product.scale = value as i32,
-                () if ends("_DESC_POINTER_MODE") => product.has_scalars_on_device = value != 0,
-                () => {}
+                () if ends("_DESC_POINTER_MODE") => product.has_scalars_on_device = value as i32 != 0,
+                () if ends("_DESC_BIAS_POINTER") => {}
+                () => product.has_others = true,
             },
             Descriptor::Tensor(_) | Descriptor::Convolution(_) => {}
         }
@@ -303,9 +346,12 @@ impl Convolution {
 }
 
 /// Words of a product behind a call's arguments.
-const PRODUCT_WORDS: usize = 23;
+const PRODUCT_WORDS: usize = 24;
 /// Of a convolution.
 const CONVOLUTION_WORDS: usize = 4 + 3 * (DIMENSIONS + 1) + 3 * SPATIAL;
+/// The more of both.
+pub(super) const MOST_WORDS: usize =
+    if PRODUCT_WORDS > CONVOLUTION_WORDS { PRODUCT_WORDS } else { CONVOLUTION_WORDS };
 /// What says that an operation is not set.
 const AS_IT_IS: u64 = u64::MAX;
 /// Nothing is done with the product.
@@ -338,10 +384,10 @@ fn product_words(given: &Given<'_>) -> Option<[u64; PRODUCT_WORDS]> {
         Descriptor::Layout(layout) => Some(layout),
         _ => None,
     };
-    let [a, b, c, d] = ["Adesc", "Bdesc", "Cdesc", "Ddesc"].map(layout);
-    // C may be the same as D, or not there.
+    let [a, b, d] = ["Adesc", "Bdesc", "Ddesc"].map(layout);
     let (a, b, d) = (a?, b?, d?);
-    let c = c.unwrap_or(d);
+    let c = if given.number("Cdesc") == Some(0) { d } else { layout("Cdesc")? };
+    let has_others = product.has_others || [a, b, c, d].iter().any(|layout| layout.has_other_order);
     let names = Names::of(given.function.library)?;
     let description = description::get();
     let is_taken_as_it_is = product.operations[0]
@@ -374,6 +420,7 @@ fn product_words(given: &Given<'_>) -> Option<[u64; PRODUCT_WORDS]> {
         product.epilogue,
         alpha,
         beta,
+        has_others.into(),
     ]);
     Some(words)
 }
@@ -469,6 +516,9 @@ impl Said {
         }
         if words[20] != DEFAULT_EPILOGUE {
             say("epilogue", &words[20]);
+        }
+        if words[23] != 0 {
+            say("further_attributes", &"set");
         }
         let scalar = |word: u64| Some(f64::from_bits(word)).filter(|value| !value.is_nan());
         Some(Said { text, scalars: [scalar(words[21]), scalar(words[22])] })

@@ -62,7 +62,7 @@ def declarations(include, header):
     folders = [f"-I{folder}" for folder in include.split(":")]
     # Some headers are of C++ alone, though their functions are of C.
     for language in (["-x", "c", "-std=c11"], ["-x", "c++", "-std=c++17"]):
-        run = subprocess.run(["clang-15", *language, "-w", "-D__HIP_PLATFORM_AMD__", "-DROCBLAS_NO_DEPRECATED_WARNINGS", "-DAMD_INTERNAL_BUILD", *folders,
+        run = subprocess.run(["clang-15", *language, "-w", "-D__HIP_PLATFORM_AMD__", "-DROCBLAS_NO_DEPRECATED_WARNINGS", "-DAMD_INTERNAL_BUILD", "-DMIOPEN_BETA_API", *folders,
                               "-fsyntax-only", "-Xclang", "-ast-dump=json", "-"], input=f"#include <stddef.h>\n#include <{header}>\n", capture_output=True, text=True)
         if run.returncode == 0:
             break

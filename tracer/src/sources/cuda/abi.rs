@@ -70,6 +70,7 @@ pub(super) type EnableCallback = unsafe extern "C-unwind" fn(u32, *mut c_void, u
 pub(super) type GetCallbackName = unsafe extern "C-unwind" fn(u32, u32, *mut *const c_char) -> CuptiStatus;
 pub(super) type SetAttribute = unsafe extern "C-unwind" fn(u32, *mut usize, *mut c_void) -> CuptiStatus;
 pub(super) type SetThreadIdType = unsafe extern "C-unwind" fn(u32) -> CuptiStatus;
+pub(super) type GetTimestamp = unsafe extern "C-unwind" fn(*mut u64) -> CuptiStatus;
 pub(super) type RegisterTimestamp = unsafe extern "C-unwind" fn(Timestamp) -> CuptiStatus;
 pub(super) type RegisterCallbacks =
     unsafe extern "C-unwind" fn(BufferRequested, BufferCompleted) -> CuptiStatus;

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize
 use std::sync::{Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
-use rpd_preload::clock;
+use rpd_preload::clock::{self, Clock};
 use rpd_preload::lock::{lock, lock_within};
 use rpd_transport::log;
 use rpd_transport::recorder::Recorder;
@@ -44,6 +44,8 @@ pub(super) struct Attachment {
 /// How long after a start cuInit may have been running for: it takes seconds where there are many GPUs.
 const LONGEST_INIT: Duration = Duration::from_secs(20);
 
+/// Two readings of one clock, one after the other, are no further apart.
+const SAME_CLOCK: Duration = Duration::from_secs(1);
 /// How long a start waits until CUPTI is attached.
 const START: Duration = Duration::from_secs(1);
 /// A program that was not in CUDA so long ago has hardly begun to create a context.
@@ -348,6 +350,9 @@ fn tell(attachment: &Attachment, is_starting: bool) -> Result<(), String> {
         // One that refuses zeroes the buffers itself.
         (cupti.set_attribute)(abi::ZEROED_BUFFERS, &raw mut size, (&raw mut zeroed).cast());
         let takes_clock = cupti.register_timestamp.is_some_and(|register| register(now) == status::SUCCESS);
+        if !takes_clock && !is_wall_clock(cupti) {
+            return Err("CUPTI does not take the recorder's clock, and its own is not CLOCK_REALTIME".into());
+        }
         attachment.is_on_wall_clock.store(!takes_clock, Ordering::Relaxed);
         if let Some(set) = cupti.set_thread_id_type {
             checked("cuptiSetThreadIdType", set(abi::SYSTEM_THREAD_IDS))?;
@@ -416,6 +421,14 @@ fn give_up(attachment: &'static Attachment) {
     ATTACHED.store(ptr::null_mut(), Ordering::Release);
     LEAVES.store(false, Ordering::SeqCst);
     attachment.buffers.retire();
+}
+
+/// Whether CUPTI's own times are those of CLOCK_REALTIME.
+fn is_wall_clock(cupti: &Cupti) -> bool {
+    let mut time = 0;
+    // SAFETY: a place for the time.
+    let is_known = cupti.timestamp.is_some_and(|get| unsafe { get(&raw mut time) } == status::SUCCESS);
+    is_known && time.abs_diff(clock::read(Clock::Realtime)) < SAME_CLOCK.as_nanos() as u64
 }
 
 extern "C-unwind" fn now() -> u64 {

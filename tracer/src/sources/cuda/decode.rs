@@ -62,10 +62,15 @@ impl Ended {
         self.0 & flag != 0
     }
 
-    /// It launches a kernel that is to be recorded, has not come, and should.
-    fn is_outstanding(self) -> bool {
+    /// It launches a kernel that has not come, and should.
+    fn awaits_kernel(self) -> bool {
         let flags = Ended::LAUNCHES_KERNEL | Ended::HAS_OPERATION | Ended::MAY_HAVE_NONE;
-        self.id() != correlation::NONE && self.0 & flags == Ended::LAUNCHES_KERNEL
+        self.0 & flags == Ended::LAUNCHES_KERNEL
+    }
+
+    /// And that is to be recorded.
+    fn is_outstanding(self) -> bool {
+        self.id() != correlation::NONE && self.awaits_kernel()
     }
 }
 
@@ -224,10 +229,10 @@ impl Decoder {
         let Some((begin, end)) = self.captures.note(capture, call.tid, (call.start, call.end)) else {
             return;
         };
-        let is_captured = |call: &Ended| call.is_outstanding() && (begin..=end).contains(&call.1);
+        let is_captured = |call: &Ended| call.awaits_kernel() && (begin..=end).contains(&call.1);
         for (number, call) in self.calls.iter_mut().filter(|(_, call)| is_captured(call)) {
+            self.outstanding -= u64::from(call.is_outstanding());
             call.0 &= !Ended::LAUNCHES_KERNEL;
-            self.outstanding -= 1;
             self.others.push_back(*number);
             if call.id() != correlation::NONE {
                 self.recorder.lost_launches.add(call.id());

@@ -25,6 +25,7 @@ pub(super) struct Cupti {
     pub(super) set_attribute: abi::SetAttribute,
     pub(super) set_thread_id_type: Option<abi::SetThreadIdType>,
     pub(super) register_timestamp: Option<abi::RegisterTimestamp>,
+    pub(super) timestamp: Option<abi::GetTimestamp>,
     pub(super) register_callbacks: abi::RegisterCallbacks,
     pub(super) enable: abi::SwitchKind,
     /// Single functions of the driver and of the runtime, from 12.5 on.
@@ -125,6 +126,7 @@ impl Cupti {
                 callback_name: loaded.function(c"cuptiGetCallbackName")?,
                 set_attribute: loaded.function(c"cuptiActivitySetAttribute")?,
                 set_thread_id_type: loaded.function(c"cuptiSetThreadIdType"),
+                timestamp: loaded.function(c"cuptiGetTimestamp"),
                 register_timestamp: loaded.function(c"cuptiActivityRegisterTimestampCallback"),
                 register_callbacks: loaded.function(c"cuptiActivityRegisterCallbacks")?,
                 enable: loaded.function(c"cuptiActivityEnable")?,
