@@ -94,6 +94,14 @@ if [ ! -d "$duckdb/duckdb" ]; then
         echo "setup: pip could not install duckdb: the test of it will say so" >&2
 fi
 
+# NVIDIA's disassembler, which needs no GPU.
+nvdisasm=$(dirname "$0")/target/nvdisasm
+if [ ! -d "$nvdisasm/nvidia" ]; then
+    echo "setup: installing the Python package nvidia-cuda-nvdisasm into target"
+    PIP_ROOT_USER_ACTION=ignore python3 -m pip install --quiet --disable-pip-version-check --no-deps --target "$nvdisasm" nvidia-cuda-nvdisasm==13.5.37 ||
+        echo "setup: pip could not install nvidia-cuda-nvdisasm: the test of it will say so" >&2
+fi
+
 # What reads `rpd export kineto`. Of what it asks for, Jupyter is not needed; numpy and dateutil are beside matplotlib.
 hta=$(dirname "$0")/target/hta
 if [ ! -d "$hta/hta" ]; then

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use crate::harness::{Dir, Loading, Ran, Run, Trace, command, program, recorder, rpd, tool};
+use crate::harness::{Dir, Loading, Ran, Run, Trace, command, not_installed, program, recorder, rpd, tool};
 
 /// Versions of CUPTI from 12.0 to 13.5, as cuptiGetVersion numbers them.
 const VERSIONS: [u32; 14] =
@@ -399,14 +399,21 @@ fn nvidias_disassembler_shows_instructions_where_it_is_installed() {
     let tool = folder.join("nvdisasm");
     std::fs::write(
         &tool,
-        "#!/bin/sh\nprintf 'FADD R1, R2, R3 \\033[31m;\\n'; for word; do :; done; echo \"$1 ${word##*/}\"",
+        "#!/bin/sh\nprintf '\\tFADD R1, R2, R3 \\033[31m;\\n'; for word; do :; done; echo \"$1 $2 ${word##*/}\"",
     )
     .unwrap();
     std::fs::set_permissions(&tool, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
     let shown = run(folder);
     let lines: Vec<&str> = shown.expect(0).stdout.lines().collect();
-    assert!(lines[0].starts_with("FADD R1, R2, R3 ") && !lines[0].contains('\u{1b}'), "{shown}");
-    assert_eq!(lines[1], "--print-line-info scale.cubin");
+    assert!(lines[0].starts_with("    FADD R1, R2, R3 ") && !lines[0].contains('\u{1b}'), "{shown}");
+    assert_eq!(lines[1], "--print-code --print-line-info scale.cubin");
+    let real = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../target/nvdisasm/nvidia/cu13/bin"));
+    if !real.exists() {
+        return not_installed("the Python package nvidia-cuda-nvdisasm");
+    }
+    let shown = run(real).expect(0).stdout.clone();
+    assert!(shown.contains("FFMA R9, R9, UR4, R0 ;") && shown.contains("_Z5scalePffi:"), "{shown}");
+    assert!(!shown.contains("\\t") && !shown.contains("EIATTR"), "{shown}");
 }
 
 #[test]

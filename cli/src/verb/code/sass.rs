@@ -33,13 +33,18 @@ fn disassembler() -> Result<PathBuf> {
 pub(super) fn list(cubin: &Path) -> Result<ExitCode> {
     let tool = disassembler()?;
     let mut command = Command::new(&tool);
-    command.arg("--print-line-info").arg(cubin).stdin(Stdio::null()).stdout(Stdio::piped());
+    command
+        .args(["--print-code", "--print-line-info"])
+        .arg(cubin)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped());
     let mut child = command.spawn().with_context(|| format!("cannot start {}", tool.display()))?;
     let lines = child.stdout.take().map(BufReader::new);
     let written = output::write(|out| {
         for line in lines.into_iter().flat_map(|lines| lines.split(b'\n')) {
             let line = line.map_err(io::Error::other)?;
-            writeln!(out, "{}", escape(&String::from_utf8_lossy(&line)))?;
+            let line = String::from_utf8_lossy(&line).replace('\t', "    ");
+            writeln!(out, "{}", escape(&line))?;
         }
         Ok(())
     });
