@@ -12,7 +12,7 @@ from rpd.jobs import TABLES, Wrong, check, files, place, run, unreadable
 # Shuffles of one machine in so many pieces; Spark's own number for a cluster is 200, and it joins small ones.
 LOCAL_PARTITIONS = 8
 # Tasks that look for the files of a table.
-LISTING = 256
+LISTING = 64
 
 
 def session(master, conf=()):
