@@ -7,7 +7,6 @@ import json
 import os
 import stat
 import sys
-from collections import Counter
 from pathlib import Path
 from urllib.parse import quote
 
@@ -140,10 +139,10 @@ def _named(text, path):
     folder = f"job=j{_encoded(manifest['job'])}/node=n{_encoded(manifest['node'])}/rank={rank}"
     if path != f"_manifest/{folder}/{manifest['part']}.json":
         raise ValueError("the job, node, rank or part in it are not those of its place")
-    paths, rows = [], Counter(dict.fromkeys(manifest["rows"], 0))
+    paths, rows = [], dict.fromkeys(manifest["rows"], 0)
     for file in manifest["files"]:
         folders = _typed(file, _FILE)["path"].split("/")
-        rows[folders[0]] += file["rows"]
+        rows[folders[0]] = rows.get(folders[0], 0) + file["rows"]
         # A manifest cannot lead out of the dataset.
         paths.append("/".join(folder for folder in folders if folder not in ("", ".", "..")))
     times = [part.get(key) for part in (manifest, *manifest["files"]) for key in ("first_ns", "last_ns")]
