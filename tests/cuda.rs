@@ -139,7 +139,7 @@ fn times_of_another_clock_are_converted() {
     let run = work(&none, "launch=2").env("SIMCUPTI_FAULT", "refuses-clock,other-clock");
     let ran = run.recorded(Loading::Preload).run();
     assert!(ran.expect(0).stderr.contains("its own is not CLOCK_REALTIME"), "{ran}");
-    assert_eq!(none.trace("trace.rpd").number("select count(*) from rocpd_op"), 0);
+    assert!(!none.path("trace.rpd").exists(), "nothing was recorded: {ran}");
 }
 
 #[test]
