@@ -115,6 +115,37 @@ fn llama_cpp_runs_models() {
     assert!(trace.number("select count(*) from op where opType like 'Copy%'") > 0);
 }
 
+/// A program that was not written for this: products by hipBLAS, which calls rocBLAS, each with the kernel that Tensile chose.
+#[test]
+#[ignore = "make matrix: needs llama.cpp-tests and libggml0-backend-hip"]
+fn llama_cpp_multiplies_by_hipblas() {
+    const TEST: &str = "/usr/libexec/x86_64-linux-gnu/llama.cpp-tests/test-backend-ops";
+    let dir = Dir::new();
+    let wanted = ["test", "-b", "ROCm0", "-o", "MUL_MAT", "-p", "type_a=f16,type_b=f32,m=16,n=16,k=256"];
+    let run = wanted.into_iter().fold(Run::new(&dir, TEST), Run::arg).recorded(Loading::RpdRecord);
+    let ran = run.record_option("--libraries=hipblas,rocblas").timeout(LONG).run();
+    assert!(ran.expect(0).stdout.contains("tests passed"), "{ran}");
+    dir.trace("trace.rpd").check_integrity();
+    let file = dir.path("trace.rpd");
+    let said = tool(rpd().to_str().unwrap(), &["libraries", "--json", file.to_str().unwrap()]);
+    let all: Vec<serde_json::Value> = serde_json::from_str(&said).unwrap();
+    for library in ["hipblas", "rocblas"] {
+        let products: Vec<_> =
+            all.iter().filter(|of| of["library"] == library && !of["gflop_per_s"].is_null()).collect();
+        assert!(products.len() >= 5, "{library}: {all:#?}");
+        for of in products {
+            let configuration = of["configuration"].as_str().unwrap();
+            let batches =
+                ["batchCount=", "batch_count="].into_iter().find_map(|key| configuration.split_once(key));
+            let batches = batches.map_or(1.0, |(_, rest)| rest.split(' ').next().unwrap().parse().unwrap());
+            let flop = 2.0 * 16.0 * 16.0 * 256.0 * batches * of["calls"].as_f64().unwrap();
+            let found = of["gflop_per_s"].as_f64().unwrap() * of["gpu_ns"].as_f64().unwrap();
+            assert!((found - flop).abs() < 1e-6 * flop, "{of:#}");
+            assert!(of["kernels"][0]["name"].as_str().unwrap().starts_with("Cijk_"), "{of:#}");
+        }
+    }
+}
+
 /// The blocks of all kernels of the program are counted: each wavefront that was launched has entered the first block of its kernel. Kernels
 /// that cannot count are named, with one of the reasons `refused`. Returns the run, and the kernels that counted.
 #[track_caller]

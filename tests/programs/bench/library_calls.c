@@ -2,10 +2,9 @@
  * percentile of each, ns. In bursts, so that buffers never fill.
  *
  *   library_calls COUNT */
-#include <stdio.h>
-#include <stdlib.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "times.h"
 
 int rocblas_saxpy(void *, int, const float *, const float *, int, float *, int);
 int hipblasLtMatmulDescCreate(void **, int, int);
@@ -14,17 +13,6 @@ int hipblasLtMatmul(void *, void *, const void *, const void *, void *, const vo
                     const void *, void *, size_t, void *);
 
 enum { BURST = 64 };
-
-static long long now(void) {
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return time.tv_sec * 1000000000ll + time.tv_nsec;
-}
-
-static int by_size(const void *one, const void *other) {
-    long long difference = *(const long long *)one - *(const long long *)other;
-    return (difference > 0) - (difference < 0);
-}
 
 static float x[1];
 static void *product, *a, *b, *d;
@@ -48,8 +36,7 @@ static int measure(const char *name, int (*call)(void), int count) {
         failed |= call();
         times[i] = now() - begin;
     }
-    qsort(times, (size_t)count, sizeof *times, by_size);
-    printf("%s %lld %lld\n", name, times[count / 2], times[count - 1 - count / 100]);
+    print_times(name, times, count);
     free(times);
     return failed;
 }

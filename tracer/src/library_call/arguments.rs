@@ -419,8 +419,13 @@ pub(super) fn made_communicators(function: &LibraryFunction, kept: &[u8]) -> Vec
 mod tests {
     use super::*;
 
-    /// What is kept of a call with these integers, of which those behind the sixth are on the stack.
-    fn kept(name: &str, integers: &[u64], result: u64, on_host: bool) -> String {
+    /// A function, and what is kept of its call with these integers, of which those behind the sixth are on the stack.
+    fn passed(
+        name: &str,
+        integers: &[u64],
+        result: u64,
+        on_host: bool,
+    ) -> (&'static LibraryFunction, Vec<u8>) {
         let place = description::get().place(name).unwrap();
         let function = &description::get().functions[place];
         // SAFETY: all-zero is a valid Saved.
@@ -431,7 +436,19 @@ mod tests {
         let mut room = [0; MOST];
         // SAFETY: as many words as the function is passed.
         let length = unsafe { keep(function, &saved, stack.as_ptr(), on_host, &mut room) };
-        text(function, &room[..length])
+        (function, room[..length].to_vec())
+    }
+
+    /// The text of such a call.
+    fn kept(name: &str, integers: &[u64], result: u64, on_host: bool) -> String {
+        let (function, bytes) = passed(name, integers, result, on_host);
+        text(function, &bytes)
+    }
+
+    /// A call that is looked at for its descriptor has succeeded.
+    fn note(name: &str, integers: &[u64]) {
+        let (function, bytes) = passed(name, integers, 0, false);
+        descriptors::note(function, &bytes);
     }
 
     #[test]
@@ -469,20 +486,6 @@ mod tests {
             failed.contains("alpha=0x1 |") && failed.ends_with(" | status=rocblas_status_invalid_size"),
             "{failed}"
         );
-    }
-
-    /// A call that is looked at for its descriptor has succeeded.
-    fn note(name: &str, integers: &[u64]) {
-        let place = description::get().place(name).unwrap();
-        let function = &description::get().functions[place];
-        // SAFETY: all-zero is a valid Saved.
-        let mut saved: Saved = unsafe { std::mem::zeroed() };
-        let (registers, stack) = integers.split_at(integers.len().min(6));
-        saved.integers[..registers.len()].copy_from_slice(registers);
-        let mut room = [0; MOST];
-        // SAFETY: as many words as the function is passed.
-        let length = unsafe { keep(function, &saved, stack.as_ptr(), false, &mut room) };
-        descriptors::note(function, &room[..length]);
     }
 
     #[test]
