@@ -199,6 +199,11 @@ impl Given<'_> {
         })
     }
 
+    /// The argument at that place, as it was passed.
+    pub(super) fn at(&self, place: usize) -> Option<u64> {
+        self.function.value(self.function.arguments.get(place)?, self.kept)
+    }
+
     /// The name of an enumeration's value.
     pub(super) fn enumerated(&self, name: &str) -> Option<&'static str> {
         let argument = self.argument(name)?;

@@ -312,6 +312,7 @@ fn function(
         };
         arguments.push(Argument { name, class, place, hidden });
     }
+    let subject = Subject::of(name, &arguments);
     Some(LibraryFunction {
         name,
         library,
@@ -325,7 +326,7 @@ fn function(
             true => Noted::PointerMode,
             false => Noted::Descriptor,
         }),
-        subject: Subject::of(name),
+        subject,
         makes_communicators: name.starts_with("ncclCommInit"),
         submits: SUBMITS.iter().any(|begin| name.starts_with(begin)),
     })

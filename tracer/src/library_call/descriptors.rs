@@ -3,14 +3,15 @@
 //! Noted when a descriptor is made or changed, whether or not anything is recorded, and asked at the end of a call that uses it: the next
 //! descriptor may have the same address. What is asked becomes words behind the call's arguments, and text in the file.
 
-use std::collections::HashMap;
 use std::fmt::Write;
 use std::hint;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, TryLockError};
 
+use rustc_hash::FxHashMap;
+
 use super::arguments::{self, Given};
-use super::description::{self, Library, LibraryFunction};
+use super::description::{self, Argument, Library, LibraryFunction};
 
 /// Descriptors are spread over so many locks.
 const SHARDS: usize = 16;
@@ -26,7 +27,7 @@ const DIMENSIONS: usize = 5;
 const SPATIAL: usize = 3;
 
 /// Descriptors by address, each with the number of misses when it was noted.
-type Known = Option<HashMap<u64, (u32, Descriptor)>>;
+type Known = Option<FxHashMap<u64, (u32, Descriptor)>>;
 
 /// Descriptors, and the lock that they share.
 struct Shard {
@@ -104,23 +105,42 @@ struct Convolution {
     groups: u64,
 }
 
-/// What a call is about, of which its descriptors say more.
+/// What a call is about, of which its descriptors say more: places of its arguments, because each call looks them up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Subject {
-    Product,
-    Convolution,
+    /// The product, the layouts of A, B, C and D, then alpha and beta.
+    Product([usize; 7]),
+    /// Input, filter, output and the convolution.
+    Convolution([usize; 4]),
 }
 
 impl Subject {
     /// That of the function `name`.
-    pub(super) fn of(name: &str) -> Option<Subject> {
+    pub(super) fn of(name: &str, arguments: &[Argument]) -> Option<Subject> {
+        let place = |names: &[&str]| {
+            arguments.iter().position(|argument| names.contains(&argument.name) && !argument.hidden)
+        };
+        let layout = |name| place(&[name]);
         match name {
-            "hipblasLtMatmul" | "cublasLtMatmul" => Some(Subject::Product),
+            "hipblasLtMatmul" | "cublasLtMatmul" => Some(Subject::Product([
+                place(&["matmulDesc", "computeDesc"])?,
+                layout("Adesc")?,
+                layout("Bdesc")?,
+                layout("Cdesc")?,
+                layout("Ddesc")?,
+                place(&["alpha"])?,
+                place(&["beta"])?,
+            ])),
             _ if name.ends_with("CompileSolution") => None,
-            _ => ["miopenConvolution", "miopenFindConvolution"]
-                .iter()
-                .any(|begin| name.starts_with(begin))
-                .then_some(Subject::Convolution),
+            _ if name.starts_with("miopenConvolution") || name.starts_with("miopenFindConvolution") => {
+                Some(Subject::Convolution([
+                    place(&["xDesc", "dxDesc"])?,
+                    place(&["wDesc", "dwDesc"])?,
+                    place(&["yDesc", "dyDesc"])?,
+                    place(&["convDesc"])?,
+                ]))
+            }
+            _ => None,
         }
     }
 }
@@ -346,7 +366,7 @@ impl Convolution {
 }
 
 /// Words of a product behind a call's arguments.
-const PRODUCT_WORDS: usize = 24;
+const PRODUCT_WORDS: usize = 25;
 /// Of a convolution.
 const CONVOLUTION_WORDS: usize = 4 + 3 * (DIMENSIONS + 1) + 3 * SPATIAL;
 /// The more of both.
@@ -361,13 +381,13 @@ const DEFAULT_EPILOGUE: u64 = 1;
 pub(super) fn keep(function: &LibraryFunction, kept: &[u8], put: &mut dyn FnMut(u64)) {
     let given = Given { function, kept };
     match function.subject {
-        Some(Subject::Product) => {
-            if let Some(words) = product_words(&given) {
+        Some(Subject::Product(places)) => {
+            if let Some(words) = product_words(&given, places) {
                 words.into_iter().for_each(put);
             }
         }
-        Some(Subject::Convolution) => {
-            if let Some(words) = convolution_words(&given) {
+        Some(Subject::Convolution(places)) => {
+            if let Some(words) = convolution_words(&given, places) {
                 words.into_iter().for_each(put);
             }
         }
@@ -375,31 +395,32 @@ pub(super) fn keep(function: &LibraryFunction, kept: &[u8], put: &mut dyn FnMut(
     }
 }
 
-fn product_words(given: &Given<'_>) -> Option<[u64; PRODUCT_WORDS]> {
-    let product = match given.number("computeDesc").or_else(|| given.number("matmulDesc")).and_then(known)? {
-        Descriptor::Product(product) => product,
-        _ => return None,
-    };
-    let layout = |name| match given.number(name).and_then(known)? {
+/// CUDA_R_32F and HIP_R_32F.
+const R_32F: i32 = 0;
+/// CUDA_R_64F and HIP_R_64F.
+const R_64F: i32 = 1;
+
+fn product_words(given: &Given<'_>, places: [usize; 7]) -> Option<[u64; PRODUCT_WORDS]> {
+    let [product, a, b, c, d, alpha, beta] = places.map(|place| given.at(place));
+    let Descriptor::Product(product) = known(product?)? else { return None };
+    let layout = |address: u64| match known(address)? {
         Descriptor::Layout(layout) => Some(layout),
         _ => None,
     };
-    let [a, b, d] = ["Adesc", "Bdesc", "Ddesc"].map(layout);
-    let (a, b, d) = (a?, b?, d?);
-    let c = if given.number("Cdesc") == Some(0) { d } else { layout("Cdesc")? };
+    let of_c = c.filter(|c| *c != 0 && Some(*c) != d);
+    let (a, b, d) = (layout(a?)?, layout(b?)?, layout(d?)?);
+    let c = match of_c {
+        Some(address) => layout(address)?,
+        None => d,
+    };
     let has_others = product.has_others || [a, b, c, d].iter().any(|layout| layout.has_other_order);
-    let names = Names::of(given.function.library)?;
-    let description = description::get();
-    let is_taken_as_it_is = product.operations[0]
-        .is_none_or(|operation| description.value(names.operation, operation) == Some(names.as_it_is));
-    let depth = if is_taken_as_it_is { a.columns } else { a.rows };
-    let size = match description.value(names.number, product.scale) {
-        Some(name) if name.ends_with("_R_32F") => 4,
-        Some(name) if name.ends_with("_R_64F") => 8,
+    let size = match product.scale {
+        R_32F => 4,
+        R_64F => 8,
         _ => 0,
     };
-    let scalars = ["alpha", "beta"].map(|name| {
-        let address = given.number(name).filter(|_| size > 0 && !product.has_scalars_on_device)?;
+    let scalars = [alpha, beta].map(|address| {
+        let address = address.filter(|_| size > 0 && !product.has_scalars_on_device)?;
         arguments::real(address, size)
     });
     let [alpha, beta] = scalars.map(|scalar| scalar.unwrap_or(f64::NAN).to_bits());
@@ -408,12 +429,12 @@ fn product_words(given: &Given<'_>) -> Option<[u64; PRODUCT_WORDS]> {
     let leading = [a, b, c, d].map(|layout| layout.leading as u64);
     let strides = [a, b, c, d].map(|layout| layout.stride as u64);
     let mut words = [0; PRODUCT_WORDS];
-    words[..3].copy_from_slice(&[d.rows, d.columns, depth]);
-    words[3..5].copy_from_slice(&product.operations.map(operation));
-    words[5..9].copy_from_slice(&types);
-    words[9..13].copy_from_slice(&leading);
-    words[13..17].copy_from_slice(&strides);
-    words[17..].copy_from_slice(&[
+    words[..4].copy_from_slice(&[d.rows, d.columns, a.rows, a.columns]);
+    words[4..6].copy_from_slice(&product.operations.map(operation));
+    words[6..10].copy_from_slice(&types);
+    words[10..14].copy_from_slice(&leading);
+    words[14..18].copy_from_slice(&strides);
+    words[18..].copy_from_slice(&[
         d.batches,
         product.compute as u32 as u64,
         product.scale as u32 as u64,
@@ -425,16 +446,14 @@ fn product_words(given: &Given<'_>) -> Option<[u64; PRODUCT_WORDS]> {
     Some(words)
 }
 
-fn convolution_words(given: &Given<'_>) -> Option<[u64; CONVOLUTION_WORDS]> {
-    let tensor = |names: [&str; 2]| {
-        let address = names.into_iter().find_map(|name| given.number(name))?;
-        match known(address)? {
-            Descriptor::Tensor(tensor) => Some(tensor),
-            _ => None,
-        }
+fn convolution_words(given: &Given<'_>, places: [usize; 4]) -> Option<[u64; CONVOLUTION_WORDS]> {
+    let [input, filter, output, convolution] = places.map(|place| given.at(place));
+    let tensor = |address: Option<u64>| match known(address?)? {
+        Descriptor::Tensor(tensor) => Some(tensor),
+        _ => None,
     };
-    let tensors = [tensor(["xDesc", "dxDesc"])?, tensor(["wDesc", "dwDesc"])?, tensor(["yDesc", "dyDesc"])?];
-    let Descriptor::Convolution(convolution) = known(given.number("convDesc")?)? else { return None };
+    let tensors = [tensor(input)?, tensor(filter)?, tensor(output)?];
+    let Descriptor::Convolution(convolution) = known(convolution?)? else { return None };
     let mut words = [0; CONVOLUTION_WORDS];
     let mut into = words.iter_mut();
     let mut put = |word: u64| into.next().map(|place| *place = word);
@@ -468,8 +487,8 @@ impl Said {
     /// Of a call of `function`; `words` are those behind its arguments.
     pub(super) fn by(function: &LibraryFunction, words: &[u64]) -> Option<Said> {
         match function.subject? {
-            Subject::Product => Said::by_product(function, words.try_into().ok()?),
-            Subject::Convolution => Said::by_convolution(words.try_into().ok()?),
+            Subject::Product(_) => Said::by_product(function, words.try_into().ok()?),
+            Subject::Convolution(_) => Said::by_convolution(words.try_into().ok()?),
         }
     }
 
@@ -484,44 +503,49 @@ impl Said {
 
     fn by_product(function: &LibraryFunction, words: &[u64; PRODUCT_WORDS]) -> Option<Said> {
         let names = Names::of(function.library)?;
+        let [rows, columns, rows_of_a, columns_of_a, ..] = words;
+        let operations = &words[4..6];
+        let is_taken_as_it_is =
+            operations[0] == AS_IT_IS || named(names.operation, operations[0]) == names.as_it_is;
+        let depth = if is_taken_as_it_is { columns_of_a } else { rows_of_a };
         let mut text = String::new();
         let mut say = |key: &str, value: &dyn std::fmt::Display| {
             // Writing to a String cannot fail.
             let _ = write!(text, " | {key}={value}");
         };
-        for (key, operation) in ["transA", "transB"].into_iter().zip(&words[3..5]) {
+        for (key, operation) in ["transA", "transB"].into_iter().zip(operations) {
             match *operation {
                 AS_IT_IS => say(key, &names.as_it_is),
                 operation => say(key, &named(names.operation, operation)),
             }
         }
-        for (key, number) in ["m", "n", "k"].into_iter().zip(words) {
+        for (key, number) in [("m", rows), ("n", columns), ("k", depth)] {
             say(key, number);
         }
-        for (key, number_type) in ["a_type", "b_type", "c_type", "d_type"].into_iter().zip(&words[5..9]) {
+        for (key, number_type) in ["a_type", "b_type", "c_type", "d_type"].into_iter().zip(&words[6..10]) {
             say(key, &named(names.number, *number_type));
         }
-        say("compute_type", &named(names.compute, words[18]));
-        say("scale_type", &named(names.number, words[19]));
-        for (key, leading) in ["lda", "ldb", "ldc", "ldd"].into_iter().zip(&words[9..13]) {
+        say("compute_type", &named(names.compute, words[19]));
+        say("scale_type", &named(names.number, words[20]));
+        for (key, leading) in ["lda", "ldb", "ldc", "ldd"].into_iter().zip(&words[10..14]) {
             say(key, &(*leading as i64));
         }
-        if words[17] != 1 {
-            say("batch_count", &words[17]);
+        if words[18] != 1 {
+            say("batch_count", &words[18]);
             for (key, stride) in
-                ["stride_a", "stride_b", "stride_c", "stride_d"].into_iter().zip(&words[13..17])
+                ["stride_a", "stride_b", "stride_c", "stride_d"].into_iter().zip(&words[14..18])
             {
                 say(key, &(*stride as i64));
             }
         }
-        if words[20] != DEFAULT_EPILOGUE {
-            say("epilogue", &words[20]);
+        if words[21] != DEFAULT_EPILOGUE {
+            say("epilogue", &words[21]);
         }
-        if words[23] != 0 {
+        if words[24] != 0 {
             say("further_attributes", &"set");
         }
         let scalar = |word: u64| Some(f64::from_bits(word)).filter(|value| !value.is_nan());
-        Some(Said { text, scalars: [scalar(words[21]), scalar(words[22])] })
+        Some(Said { text, scalars: [scalar(words[22]), scalar(words[23])] })
     }
 
     fn by_convolution(words: &[u64; CONVOLUTION_WORDS]) -> Option<Said> {
