@@ -15,7 +15,9 @@ pub(crate) fn libraries(dir: &Dir, version: u32) -> PathBuf {
     if !folder.exists() {
         std::fs::create_dir(&folder).unwrap();
         let major = if version < 130_000 { 12 } else { 13 };
-        std::os::unix::fs::symlink(program("libcuda.so.1"), folder.join("libcuda.so.1")).unwrap();
+        for name in ["libcuda.so.1", "libcudart.so.13"] {
+            std::os::unix::fs::symlink(program(name), folder.join(name)).unwrap();
+        }
         let cupti = program(&format!("libcupti-{version}.so"));
         std::os::unix::fs::symlink(cupti, folder.join(format!("libcupti.so.{major}"))).unwrap();
     }
@@ -112,6 +114,126 @@ fn everything_is_recorded_once_and_linked_in_every_version() {
         assert!(trace.number(threads) >= 4);
         let check = tool(rpd().to_str().unwrap(), &["check", dir.path("trace.rpd").to_str().unwrap()]);
         assert!(check.contains("0 errors, 0 warnings, 0 notes"), "{check}");
+    }
+}
+
+#[test]
+fn calls_of_the_runtime_are_recorded_and_linked_in_every_version() {
+    for version in VERSIONS {
+        let dir = Dir::new();
+        let run = Run::new(&dir, program("cuda_runtime")).arg("20");
+        let run = run.env("LD_LIBRARY_PATH", libraries(&dir, version)).recorded(Loading::Preload);
+        let trace = dir.succeeded(&run.run());
+        assert_eq!(
+            operations(&trace),
+            map(&[("KernelExecution", 40), ("CopyHostToDevice", 20)]),
+            "{version}"
+        );
+        let names =
+            ["Malloc", "Memcpy2DAsync", "LaunchKernel", "LaunchKernelExC", "DeviceSynchronize", "Free"];
+        let names = names.map(|name| format!("cuda{name}"));
+        let expected: Vec<(&str, i64)> = names.iter().map(|name| (name.as_str(), 20)).collect();
+        assert_eq!(calls(&trace), map(&expected), "{version}");
+        expect_linked(&trace);
+        let by_call =
+            "select A.apiName || ' ' || K.kernelName || ' ' || K.gridX || ' ' || K.workgroupX, count(*)
+            from kernel K join rocpd_api_ops L on L.op_id = K.id join api A on A.id = L.api_id group by 1";
+        let expected = [("cudaLaunchKernel plain() 3 64", 20), ("cudaLaunchKernelExC extended() 5 32", 20)];
+        assert_eq!(counts(&trace, by_call), map(&expected), "{version}");
+        assert_eq!(arguments(&trace, "cudaDeviceSynchronize"), ["context=1"]);
+        assert_eq!(arguments(&trace, "cudaLaunchKernelExC"), [""]);
+        let says_source = arguments(&trace, "cudaMalloc")[0].ends_with("| memory=device | source=cuda_work");
+        assert_eq!(says_source, version >= 24, "{version} {:?}", arguments(&trace, "cudaMalloc"));
+    }
+}
+
+#[test]
+fn calls_of_the_runtime_have_their_own_arguments_not_those_of_the_driver_inside() {
+    let dir = Dir::new();
+    let run = Run::new(&dir, program("cuda_runtime")).arg("20").env("RPDT_CUDA_APIS", "args");
+    let run = run.env("LD_LIBRARY_PATH", libraries(&dir, 130_001)).recorded(Loading::Preload);
+    let trace = dir.succeeded(&run.run());
+    for (function, like) in [
+        ("cudaLaunchKernel", "func=0x% | gridDim=3,2,1 | blockDim=64,1,1 | sharedMem=0x80 | stream=0x0"),
+        (
+            "cudaLaunchKernelExC",
+            "func=0x% | gridDim=5,1,1 | blockDim=32,2,1 | dynamicSmemBytes=0x100 | stream=0x0",
+        ),
+        (
+            "cudaMemcpy2DAsync",
+            "dst=0x% | dpitch=0x80 | src=0x% | spitch=0x40 | width=0x40 | height=0x10 | kind=1 | stream=0x0",
+        ),
+        ("cudaMalloc", "devPtr=0x% | size=0x1000"),
+        ("cudaFree", "devPtr=0x%"),
+    ] {
+        let fit = format!("select count(*) from api where apiName = '{function}' and args like '{like}'");
+        assert_eq!(trace.number(&fit), 20, "{function} {:?}", arguments(&trace, function));
+    }
+    expect_linked(&trace);
+}
+
+#[test]
+fn copies_of_every_kind_have_their_direction_bytes_and_arguments() {
+    for version in VERSIONS {
+        let dir = Dir::new();
+        let run = Run::new(&dir, program("cuda_copies")).arg("3").env("SIMCUDA_GPUS", "2");
+        let run = run.env("LD_LIBRARY_PATH", libraries(&dir, version)).recorded(Loading::Preload);
+        let with_arguments = version == 130_001;
+        let ran = if with_arguments { run.env("RPDT_CUDA_APIS", "args") } else { run }.run();
+        let trace = dir.succeeded(&ran);
+        let copied = "select O.opType || ' ' || C.size, count(*) from rocpd_copyapi C join rocpd_api_ops L on L.api_id = C.api_ptr_id
+            join op O on O.id = L.op_id group by 1";
+        // Each kind has a number of bytes of its own.
+        let is_on_host =
+            |side: &str| ["host", "pageable", "pinned"].iter().any(|start| side.starts_with(start));
+        let expected: Vec<(String, i64)> = ran
+            .stdout
+            .lines()
+            .map(|line| {
+                let [kind, count, size, _] = line.split(' ').collect::<Vec<_>>()[..] else {
+                    panic!("{line}")
+                };
+                let kind = kind.strip_prefix("any-").unwrap_or(kind);
+                let (source, destination) =
+                    kind.split_once("-to-").or(kind.split_once("-from-")).unwrap_or((kind, ""));
+                let (source, destination) =
+                    if kind.contains("-from-") { (destination, source) } else { (source, destination) };
+                let direction = match [source, destination].map(is_on_host) {
+                    [true, true] => "CopyHostToHost",
+                    [true, false] => "CopyHostToDevice",
+                    [false, true] => "CopyDeviceToHost",
+                    [false, false] => "CopyDeviceToDevice",
+                };
+                (format!("{direction} {size}"), count.parse().unwrap())
+            })
+            .collect();
+        assert_eq!(counts(&trace, copied), expected.into_iter().collect(), "{version}");
+        expect_linked(&trace);
+        let between = "select distinct C.srcDevice || ' to ' || C.dstDevice from rocpd_copyapi C
+            join api A on A.id = C.api_ptr_id where A.apiName = 'cuMemcpyPeerAsync' order by 1";
+        assert_eq!(trace.texts(between), ["1 to 2", "2 to 1"], "{version}");
+        if with_arguments {
+            for (function, glob) in [
+                (
+                    "cuMemcpy2DAsync_v2",
+                    "hStream=0x* | srcMemoryType=[12] | src*=0x* | dstMemoryType=[12] | dst*=0x* | WidthInBytes=0x* | Height=0x20",
+                ),
+                (
+                    "cuMemcpyPeerAsync",
+                    "dstDevice=0x* | dstContext=0x* | srcDevice=0x* | srcContext=0x* | ByteCount=0x2[67]000 | hStream=0x*",
+                ),
+                (
+                    "cuMemcpyAtoA_v2",
+                    "dstArray=0x* | dstOffset=0x0 | srcArray=0x* | srcOffset=0x0 | ByteCount=0x20000",
+                ),
+            ] {
+                let given = arguments(&trace, function);
+                let fit =
+                    format!("select count(*) from api where apiName = '{function}' and args glob '{glob}'");
+                let all = format!("select count(*) from api where apiName = '{function}'");
+                assert_eq!(trace.number(&fit), trace.number(&all), "{function} {given:?}");
+            }
+        }
     }
 }
 
@@ -268,8 +390,14 @@ fn calls_say_what_they_allocate_and_what_they_wait_for() {
         assert_eq!(arguments(&trace, "cuStreamSynchronize"), ["stream=0xd"], "{version}");
         let [allocated, freed] = ["cuMemAlloc_v2", "cuMemFree_v2"].map(|name| arguments(&trace, name));
         let address = allocated[0].strip_prefix("ptr=0x").and_then(|rest| rest.split(' ').next()).unwrap();
-        assert_eq!(allocated, [format!("ptr=0x{address} | size=0x20000 | memory=device")], "{version}");
-        assert_eq!(freed, [format!("ptr=0x{address} | size=0x0 | memory=device")], "{version}");
+        // 12.6 is the first whose records say who asked.
+        let source = if version >= 24 { " | source=cuda_work" } else { "" };
+        assert_eq!(
+            allocated,
+            [format!("ptr=0x{address} | size=0x20000 | memory=device{source}")],
+            "{version}"
+        );
+        assert_eq!(freed, [format!("ptr=0x{address} | size=0x0 | memory=device{source}")], "{version}");
         assert_eq!(arguments(&trace, "cuLaunchKernel"), [""]);
         let facts = trace.metadata("session::0::cuda::%");
         let fact = |name: &str| facts.get(&format!("session::0::cuda::{name}")).map(String::as_str);

@@ -89,6 +89,14 @@ def of(said, name):
     return [what for what in said if what.what == name]
 
 
+def recorders_cpu():
+    """CPU that the recorder's threads took, ns per operation in the file; nothing where nothing was recorded."""
+    if not TRACE.exists():
+        return float("nan")
+    trace = Trace(TRACE)
+    return trace.number("select cast(value as integer) from rocpd_metadata where tag = 'session::0::recorder_cpu_ns'") / trace.number("select count(*) from rocpd_op")
+
+
 def median(numbers, places=0):
     return f"{statistics.median(numbers):.{places}f}" if numbers else "-"
 
@@ -119,19 +127,21 @@ def costs(name, programs, most):
                             "cpu": (after - before) / kernels,
                             "elsewhere": peak["cpu_s"] - after / 1e9,
                             "mib": peak["mib"],
+                            "own": recorders_cpu(),
                             "kernels": kernels,
                         }
                     )
-    lines = ["what\thow\tns\tratio_to_floor\tns_of_each_round\tcpu_ns\tcpu_s_elsewhere\tmib"]
+    lines = ["what\thow\tns\tratio_to_floor\tns_of_each_round\tcpu_ns\tcpu_s_elsewhere\tmib\trecorders_cpu_ns"]
     middle = lambda what, way, column: statistics.median(round[column] for round in found[what, way]) if found[what, way] else float("nan")
     for (what, way), values in list(found.items()):
         each = ",".join(f"{value['ns']:.0f}" for value in values)
         ns, floor = middle(what, way, "ns"), middle(what, "floor", "ns")
-        columns = [f"{ns:.0f}", f"{ns / floor:.2f}", each, f"{middle(what, way, 'cpu'):.0f}", f"{middle(what, way, 'elsewhere'):.2f}", f"{middle(what, way, 'mib'):.0f}"]
+        columns = [f"{ns:.0f}", f"{ns / floor:.2f}", each, f"{middle(what, way, 'cpu'):.0f}", f"{middle(what, way, 'elsewhere'):.2f}", f"{middle(what, way, 'mib'):.0f}", f"{middle(what, way, 'own'):.0f}"]
         lines.append("\t".join([what, way, *columns]))
     heading = [
         "# cpu_ns: of the program's process per kernel, while it launches and half a second longer. cpu_s_elsewhere: of all else, that is the end of the",
-        "# program and other processes that the way of measuring has. mib: the most memory of all processes together",
+        "# program and other processes that the way of measuring has. mib: the most memory of all processes together. recorders_cpu_ns: of cpu_ns, what the",
+        "# recorder's own threads took, per operation",
     ]
     aims = ["what\taim\twanted_at_most\tfound"]
     for what in programs:

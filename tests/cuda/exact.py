@@ -67,6 +67,19 @@ def copies():
     check("calls of copies", ran.returncode == 0 and calls == made, f"{calls}; the program: {dict(made)} {ran.stdout[-200:] if ran.returncode else ''}")
     trace.linked("copies")
     trace.check("copies")
+    ran, path = record("copies-arguments.rpd", program, RPDT_CUDA_APIS="args")
+    trace = Trace(path)
+    # Of a rectangle they are its width and height.
+    size = re.compile(r"ByteCount=0x([0-9a-f]+)|WidthInBytes=0x([0-9a-f]+) \| Height=0x([0-9a-f]+)")
+    given = collections.Counter()
+    for call, arguments in trace.rows("select apiName, args from api where apiName like 'cuMemcpy%'"):
+        words = size.search(arguments)
+        bytes_, width, height = (int(word or "0", 16) for word in words.groups()) if words else (0, 0, 0)
+        given[call, bytes_ or width * height] += 1
+    said = {(call, int(size)): int(count) for _, count, size, call in (line.split() for line in ran.stdout.splitlines() if not line.startswith("no "))}
+    differ = {key: (said.get(key), given.get(key)) for key in {*said, *given} if said.get(key) != given.get(key)}
+    check("arguments of copies say their bytes", said and not differ, str(differ))
+    say(trace.rows("select apiName, args from api where apiName like 'cuMemcpy2D%' or apiName like '%Peer%' group by 1"))
 
 
 def two_processes():

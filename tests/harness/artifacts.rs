@@ -258,6 +258,11 @@ pub(crate) fn program(name: &str) -> PathBuf {
         "cuda_work" | "cuda_work_profile" => {
             ("tests/programs/cuda/work.c".into(), CC, &["-ldl", "-lpthread"])
         }
+        "cuda_copies" => ("tests/cuda/copies.c".into(), CC, &["-ldl"]),
+        "cuda_runtime" => ("tests/programs/cuda/runtime.c".into(), CC, &[]),
+        "libcudart.so.13" => {
+            ("fixtures/simcuda/libcudart.c".into(), SIMCUDA, &["-Wl,-soname,libcudart.so.13"])
+        }
         "both_vendors" => ("tests/programs/cuda/both.hip".into(), HIP, &["-ldl"]),
         "libcuda.so.1" => {
             ("fixtures/simcuda/libcuda.c".into(), SIMCUDA, &["-Wl,-soname,libcuda.so.1", "-ldl", "-lpthread"])
@@ -275,6 +280,12 @@ pub(crate) fn program(name: &str) -> PathBuf {
     if name == "cuda_work_profile" {
         let cupti = program("libcupti-130001.so").display().to_string();
         return compiled(name, &source, compiler, &["-Wl,--no-as-needed", &cupti, "-ldl", "-lpthread"]);
+    }
+    if name == "libcudart.so.13" || name == "cuda_runtime" {
+        let driver = program("libcuda.so.1").display().to_string();
+        let runtime = (name == "cuda_runtime").then(|| program("libcudart.so.13").display().to_string());
+        let linked: Vec<&str> = runtime.iter().chain([&driver]).map(String::as_str).collect();
+        return compiled(name, &source, compiler, &[&linked, libraries].concat());
     }
     if name == "code_first" {
         let second = format!("-Wl,{}", program("code_second").display());

@@ -75,6 +75,8 @@ pub(super) type RegisterTimestamp = unsafe extern "C-unwind" fn(Timestamp) -> Cu
 pub(super) type RegisterCallbacks =
     unsafe extern "C-unwind" fn(BufferRequested, BufferCompleted) -> CuptiStatus;
 pub(super) type SwitchKind = unsafe extern "C-unwind" fn(u32) -> CuptiStatus;
+/// Whether something is on.
+pub(super) type Switch = unsafe extern "C-unwind" fn(u8) -> CuptiStatus;
 pub(super) type EnableApi = unsafe extern "C-unwind" fn(u32, u8) -> CuptiStatus;
 /// A context, a stream of it, whether null is the thread's own stream, a place for the number.
 pub(super) type GetStreamId =

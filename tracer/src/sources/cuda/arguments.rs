@@ -11,22 +11,28 @@ use std::fmt::Write;
 pub(super) enum Class {
     /// An address, a handle or a number of bytes.
     Word,
+    /// A word that is left out where it is 0.
+    Perhaps,
     /// Where the function puts an address.
     Place,
+    /// What no reader of the file can use: it is not kept.
+    Unused,
     Number,
     Byte,
     /// dim3.
     Grid,
+    /// The address of a structure of which these fields are kept.
+    Structure(&'static [Field]),
 }
 
 impl Class {
-    /// Bytes, and at what they are aligned.
+    /// Bytes, and at what they are aligned, among the function's arguments.
     const fn layout(self) -> (usize, usize) {
         match self {
-            Class::Word | Class::Place => (8, 8),
-            Class::Number => (4, 4),
-            Class::Byte => (1, 1),
-            Class::Grid => (12, 4),
+            Word | Perhaps | Place | Unused | Structure(_) => (8, 8),
+            Number => (4, 4),
+            Byte => (1, 1),
+            Grid => (12, 4),
         }
     }
 }
@@ -34,10 +40,14 @@ impl Class {
 /// A name, and what it is.
 pub(super) type Argument = (&'static str, Class);
 
-/// Bytes of arguments that are kept at most.
-pub(super) const MOST: usize = 64;
+/// A field of a structure: what it is, and how many bytes it lies behind the structure's beginning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Field(&'static str, Class, usize);
 
-use Class::{Byte, Grid, Number, Place, Word};
+/// Bytes of arguments that are kept at most.
+pub(super) const MOST: usize = 80;
+
+use Class::{Byte, Grid, Number, Perhaps, Place, Structure, Unused, Word};
 
 const GRID: [Argument; 6] = [
     ("gridDimX", Number),
@@ -62,32 +72,170 @@ const RUNTIME_LAUNCH: &[Argument] = &[
     ("func", Word),
     ("gridDim", Grid),
     ("blockDim", Grid),
-    ("args", Word),
+    ("args", Unused),
     ("sharedMem", Word),
     ("stream", Word),
 ];
+/// CUlaunchConfig.
+const DRIVER_CONFIG: Class = Structure(&[
+    Field("gridDimX", Number, 0),
+    Field("gridDimY", Number, 4),
+    Field("gridDimZ", Number, 8),
+    Field("blockDimX", Number, 12),
+    Field("blockDimY", Number, 16),
+    Field("blockDimZ", Number, 20),
+    Field("sharedMemBytes", Number, 24),
+    Field("hStream", Word, 32),
+]);
+/// cudaLaunchConfig_t.
+const RUNTIME_CONFIG: Class = Structure(&[
+    Field("gridDim", Grid, 0),
+    Field("blockDim", Grid, 12),
+    Field("dynamicSmemBytes", Word, 24),
+    Field("stream", Word, 32),
+]);
+/// CUDA_MEMCPY2D.
+const RECTANGLE: Class = Structure(&[
+    Field("srcMemoryType", Number, 16),
+    Field("srcHost", Perhaps, 24),
+    Field("srcDevice", Perhaps, 32),
+    Field("dstMemoryType", Number, 72),
+    Field("dstHost", Perhaps, 80),
+    Field("dstDevice", Perhaps, 88),
+    Field("WidthInBytes", Word, 112),
+    Field("Height", Word, 120),
+]);
+/// CUDA_MEMCPY3D.
+const BOX: Class = Structure(&[
+    Field("srcMemoryType", Number, 32),
+    Field("srcHost", Perhaps, 40),
+    Field("srcDevice", Perhaps, 48),
+    Field("dstMemoryType", Number, 120),
+    Field("dstHost", Perhaps, 128),
+    Field("dstDevice", Perhaps, 136),
+    Field("WidthInBytes", Word, 176),
+    Field("Height", Word, 184),
+    Field("Depth", Word, 192),
+]);
+/// cudaMemcpy3DParms.
+const RUNTIME_BOX: Class = Structure(&[
+    Field("srcPtr.ptr", Perhaps, 32),
+    Field("srcPtr.pitch", Perhaps, 40),
+    Field("dstPtr.ptr", Perhaps, 96),
+    Field("dstPtr.pitch", Perhaps, 104),
+    Field("extent.width", Word, 128),
+    Field("extent.height", Word, 136),
+    Field("extent.depth", Word, 144),
+    Field("kind", Number, 152),
+]);
+const RUNTIME_RECTANGLE: [Argument; 8] = [
+    ("dst", Word),
+    ("dpitch", Word),
+    ("src", Word),
+    ("spitch", Word),
+    ("width", Word),
+    ("height", Word),
+    ("kind", Number),
+    ("stream", Word),
+];
+const RUNTIME_FILL: [Argument; 6] = [
+    ("devPtr", Word),
+    ("pitch", Word),
+    ("value", Number),
+    ("width", Word),
+    ("height", Word),
+    ("stream", Word),
+];
+const PEER: [Argument; 6] = [
+    ("dst", Word),
+    ("dstDevice", Number),
+    ("src", Word),
+    ("srcDevice", Number),
+    ("count", Word),
+    ("stream", Word),
+];
+const DRIVER_PEER: [Argument; 6] = [
+    ("dstDevice", Word),
+    ("dstContext", Word),
+    ("srcDevice", Word),
+    ("srcContext", Word),
+    ("ByteCount", Word),
+    ("hStream", Word),
+];
+/// `fill` is a byte or a number.
+const fn driver_fill(fill: Argument) -> [Argument; 6] {
+    [("dstDevice", Word), ("dstPitch", Word), fill, ("Width", Word), ("Height", Word), ("hStream", Word)]
+}
+const BYTES_OF_ROWS: [Argument; 6] = driver_fill(("uc", Byte));
+const NUMBERS_OF_ROWS: [Argument; 6] = driver_fill(("ui", Number));
 
 /// The first arguments of each function, as far as they say something.
 const FUNCTIONS: &[(&str, &[Argument])] = &[
     ("cuLaunchKernel", DRIVER_LAUNCH),
     ("cuLaunchCooperativeKernel", DRIVER_LAUNCH),
-    ("cuLaunchKernelEx", &[("config", Word), ("f", Word)]),
+    ("cuLaunchKernelEx", &[("config", DRIVER_CONFIG), ("f", Word)]),
     ("cudaLaunchKernel", RUNTIME_LAUNCH),
     ("cudaLaunchCooperativeKernel", RUNTIME_LAUNCH),
-    ("cudaLaunchKernelExC", &[("config", Word), ("func", Word)]),
+    ("cudaLaunchKernelExC", &[("config", RUNTIME_CONFIG), ("func", Word)]),
     ("cuGraphLaunch", &[("hGraph", Word), ("hStream", Word)]),
     ("cudaGraphLaunch", &[("graphExec", Word), ("stream", Word)]),
     ("cudaMemcpy", &[("dst", Word), ("src", Word), ("count", Word), ("kind", Number)]),
     ("cudaMemcpyAsync", &[("dst", Word), ("src", Word), ("count", Word), ("kind", Number), ("stream", Word)]),
+    ("cudaMemcpyPeer", PEER.split_at(5).0),
+    ("cudaMemcpyPeerAsync", &PEER),
+    ("cudaMemcpy2D", RUNTIME_RECTANGLE.split_at(7).0),
+    ("cudaMemcpy2DAsync", &RUNTIME_RECTANGLE),
+    ("cudaMemcpy3D", &[("p", RUNTIME_BOX)]),
+    ("cudaMemcpy3DAsync", &[("p", RUNTIME_BOX), ("stream", Word)]),
     (
-        "cudaMemcpyPeerAsync",
+        "cudaMemcpyToSymbol",
+        &[("symbol", Word), ("src", Word), ("count", Word), ("offset", Word), ("kind", Number)],
+    ),
+    (
+        "cudaMemcpyToSymbolAsync",
+        &[
+            ("symbol", Word),
+            ("src", Word),
+            ("count", Word),
+            ("offset", Word),
+            ("kind", Number),
+            ("stream", Word),
+        ],
+    ),
+    (
+        "cudaMemcpyFromSymbol",
+        &[("dst", Word), ("symbol", Word), ("count", Word), ("offset", Word), ("kind", Number)],
+    ),
+    (
+        "cudaMemcpyFromSymbolAsync",
         &[
             ("dst", Word),
-            ("dstDevice", Number),
-            ("src", Word),
-            ("srcDevice", Number),
+            ("symbol", Word),
             ("count", Word),
+            ("offset", Word),
+            ("kind", Number),
             ("stream", Word),
+        ],
+    ),
+    ("cuMemcpyPeer", DRIVER_PEER.split_at(5).0),
+    ("cuMemcpyPeerAsync", &DRIVER_PEER),
+    ("cuMemcpy2D_v2", &[("pCopy", RECTANGLE)]),
+    ("cuMemcpy2DUnaligned_v2", &[("pCopy", RECTANGLE)]),
+    ("cuMemcpy2DAsync_v2", &[("pCopy", RECTANGLE), ("hStream", Word)]),
+    ("cuMemcpy3D_v2", &[("pCopy", BOX)]),
+    ("cuMemcpy3DAsync_v2", &[("pCopy", BOX), ("hStream", Word)]),
+    ("cuMemcpyHtoA_v2", &[("dstArray", Word), ("dstOffset", Word), ("srcHost", Word), ("ByteCount", Word)]),
+    ("cuMemcpyAtoH_v2", &[("dstHost", Word), ("srcArray", Word), ("srcOffset", Word), ("ByteCount", Word)]),
+    ("cuMemcpyDtoA_v2", &[("dstArray", Word), ("dstOffset", Word), ("srcDevice", Word), ("ByteCount", Word)]),
+    ("cuMemcpyAtoD_v2", &[("dstDevice", Word), ("srcArray", Word), ("srcOffset", Word), ("ByteCount", Word)]),
+    (
+        "cuMemcpyAtoA_v2",
+        &[
+            ("dstArray", Word),
+            ("dstOffset", Word),
+            ("srcArray", Word),
+            ("srcOffset", Word),
+            ("ByteCount", Word),
         ],
     ),
     ("cuMemcpy", &[("dst", Word), ("src", Word), ("ByteCount", Word)]),
@@ -109,6 +257,12 @@ const FUNCTIONS: &[(&str, &[Argument])] = &[
     ),
     ("cudaMemset", &[("devPtr", Word), ("value", Number), ("count", Word)]),
     ("cudaMemsetAsync", &[("devPtr", Word), ("value", Number), ("count", Word), ("stream", Word)]),
+    ("cudaMemset2D", RUNTIME_FILL.split_at(5).0),
+    ("cudaMemset2DAsync", &RUNTIME_FILL),
+    ("cuMemsetD2D8_v2", BYTES_OF_ROWS.split_at(5).0),
+    ("cuMemsetD2D8Async", &BYTES_OF_ROWS),
+    ("cuMemsetD2D32_v2", NUMBERS_OF_ROWS.split_at(5).0),
+    ("cuMemsetD2D32Async", &NUMBERS_OF_ROWS),
     ("cuMemsetD8_v2", &[("dstDevice", Word), ("uc", Byte), ("N", Word)]),
     ("cuMemsetD32_v2", &[("dstDevice", Word), ("ui", Number), ("N", Word)]),
     ("cuMemsetD8Async", &[("dstDevice", Word), ("uc", Byte), ("N", Word), ("hStream", Word)]),
@@ -116,6 +270,8 @@ const FUNCTIONS: &[(&str, &[Argument])] = &[
     ("cudaMalloc", &[("devPtr", Place), ("size", Word)]),
     ("cudaMallocManaged", &[("devPtr", Place), ("size", Word), ("flags", Number)]),
     ("cudaMallocAsync", &[("devPtr", Place), ("size", Word), ("hStream", Word)]),
+    ("cudaMallocFromPoolAsync", &[("ptr", Place), ("size", Word), ("memPool", Word), ("stream", Word)]),
+    ("cudaMallocPitch", &[("devPtr", Place), ("pitch", Place), ("width", Word), ("height", Word)]),
     ("cudaFree", &[("devPtr", Word)]),
     ("cudaFreeAsync", &[("devPtr", Word), ("hStream", Word)]),
     ("cudaMallocHost", &[("ptr", Place), ("size", Word)]),
@@ -124,6 +280,8 @@ const FUNCTIONS: &[(&str, &[Argument])] = &[
     ("cuMemAlloc_v2", &[("dptr", Place), ("bytesize", Word)]),
     ("cuMemAllocManaged", &[("dptr", Place), ("bytesize", Word), ("flags", Number)]),
     ("cuMemAllocAsync", &[("dptr", Place), ("bytesize", Word), ("hStream", Word)]),
+    ("cuMemAllocFromPoolAsync", &[("dptr", Place), ("bytesize", Word), ("pool", Word), ("hStream", Word)]),
+    ("cuMemAllocPitch_v2", &[("dptr", Place), ("pPitch", Place), ("WidthInBytes", Word), ("Height", Word)]),
     ("cuMemFree_v2", &[("dptr", Word)]),
     ("cuMemFreeAsync", &[("dptr", Word), ("hStream", Word)]),
     ("cuMemHostAlloc", &[("pp", Place), ("bytesize", Word), ("Flags", Number)]),
@@ -147,11 +305,36 @@ fn placed(arguments: &'static [Argument]) -> impl Iterator<Item = (&'static str,
     })
 }
 
-fn length(arguments: &'static [Argument]) -> usize {
-    placed(arguments).last().map_or(0, |(_, class, begin)| begin + class.layout().0)
+/// What is kept, one behind the other: the arguments, then the fields of a structure among them.
+fn kept(arguments: &'static [Argument]) -> impl Iterator<Item = (&'static str, Class)> {
+    let plain = |(_, class): &&Argument| !matches!(class, Unused | Structure(_));
+    let fields = arguments.iter().flat_map(|(_, class)| match class {
+        Structure(fields) => *fields,
+        _ => &[],
+    });
+    let fields = fields.map(|Field(name, class, _)| (*name, *class));
+    arguments.iter().filter(plain).copied().chain(fields)
 }
 
-/// Copies the arguments into `bytes`; how many bytes they are. For a place, it copies what the function has put there, if it `succeeded`.
+/// Bytes that are being kept.
+struct Keeping<'a> {
+    bytes: &'a mut [u8; MOST],
+    end: usize,
+}
+
+impl Keeping<'_> {
+    /// # Safety
+    /// So many bytes lie there.
+    unsafe fn copy(&mut self, from: *const u8, size: usize) {
+        let into = &mut self.bytes[self.end..self.end + size];
+        // SAFETY: the caller's promise.
+        unsafe { from.copy_to_nonoverlapping(into.as_mut_ptr(), size) };
+        self.end += size;
+    }
+}
+
+/// Copies the arguments into `bytes`; how many bytes they are. For a place, it copies what the function has put there, if it `succeeded`; of a
+/// structure its fields, if it did.
 ///
 /// # Safety
 /// `parameters` is the structure of that function's arguments, and the function has returned.
@@ -162,46 +345,56 @@ pub(super) unsafe fn copy(
     bytes: &mut [u8; MOST],
 ) -> usize {
     let parameters = parameters.cast::<u8>();
-    let mut end = 0;
+    let mut keeping = Keeping { bytes, end: 0 };
+    // SAFETY: the caller's promise: the structure is as long as its arguments.
+    let address = |begin: usize| unsafe { parameters.add(begin).cast::<*const u8>().read_unaligned() };
     for (_, class, begin) in placed(arguments) {
         let (size, _) = class.layout();
-        end = begin + size;
-        // SAFETY: the caller's promise: the structure is as long as its arguments.
-        unsafe { parameters.add(begin).copy_to_nonoverlapping(bytes[begin..end].as_mut_ptr(), size) };
-        if class == Place {
-            let place = u64::from_ne_bytes(bytes[begin..end].try_into().unwrap_or_default());
+        match class {
+            Unused | Structure(_) => {}
+            Place if !succeeded || address(begin).is_null() => {
+                // SAFETY: zeros of our own.
+                unsafe { keeping.copy([0; 8].as_ptr(), size) };
+            }
             // SAFETY: a function that has succeeded had a place for its result.
-            let result = if succeeded && place != 0 { unsafe { *(place as *const u64) } } else { 0 };
-            bytes[begin..end].copy_from_slice(&result.to_ne_bytes());
+            Place => unsafe { keeping.copy(address(begin), size) },
+            // SAFETY: as above.
+            _ => unsafe { keeping.copy(parameters.add(begin), size) },
         }
     }
-    end
+    for (_, class, begin) in placed(arguments).filter(|_| succeeded) {
+        let Structure(fields) = class else { continue };
+        let structure = address(begin);
+        if structure.is_null() {
+            break;
+        }
+        for Field(_, class, place) in fields {
+            // SAFETY: a function that has succeeded was given the structure, which its caller has until it returns.
+            unsafe { keeping.copy(structure.add(*place), class.layout().0) };
+        }
+    }
+    keeping.end
 }
 
-/// As `name=value | name=value`; empty where the bytes are not those of these arguments.
-pub(super) fn text(arguments: &'static [Argument], bytes: &[u8]) -> String {
+/// As `name=value | name=value`; what the bytes do not reach is left out.
+pub(super) fn text(arguments: &'static [Argument], mut bytes: &[u8]) -> String {
     let mut text = String::new();
-    if bytes.len() != length(arguments) {
-        return text;
-    }
-    for (name, class, begin) in placed(arguments) {
-        // Where a kernel's arguments lay is of no use to anybody later.
-        if name == "args" {
+    for (name, class) in kept(arguments) {
+        let Some((value, rest)) = bytes.split_at_checked(class.layout().0) else { break };
+        bytes = rest;
+        let number = |at: usize| u32::from_ne_bytes(value[at..at + 4].try_into().unwrap_or_default());
+        let word = || u64::from_ne_bytes(value.try_into().unwrap_or_default());
+        if class == Perhaps && word() == 0 {
             continue;
         }
         let separator = if text.is_empty() { "" } else { " | " };
-        let number = |at: usize| u32::from_ne_bytes(bytes[at..at + 4].try_into().unwrap_or_default());
         // Writing to a String cannot fail.
         let _ = match class {
-            Word | Place => {
-                let word = u64::from_ne_bytes(bytes[begin..begin + 8].try_into().unwrap_or_default());
-                write!(text, "{separator}{name}={word:#x}")
-            }
-            Number => write!(text, "{separator}{name}={}", number(begin)),
-            Byte => write!(text, "{separator}{name}={}", bytes[begin]),
-            Grid => {
-                let [x, y, z] = [0, 4, 8].map(|axis| number(begin + axis));
-                write!(text, "{separator}{name}={x},{y},{z}")
+            Number => write!(text, "{separator}{name}={}", number(0)),
+            Byte => write!(text, "{separator}{name}={}", value[0]),
+            Grid => write!(text, "{separator}{name}={},{},{}", number(0), number(4), number(8)),
+            Word | Perhaps | Place | Unused | Structure(_) => {
+                write!(text, "{separator}{name}={:#x}", word())
             }
         };
     }
@@ -215,7 +408,8 @@ mod tests {
     #[test]
     fn all_fit_and_have_names_of_their_own() {
         for (place, (name, arguments)) in FUNCTIONS.iter().enumerate() {
-            assert!(length(arguments) <= MOST, "{name}");
+            let length: usize = kept(arguments).map(|(_, class)| class.layout().0).sum();
+            assert!(length <= MOST, "{name}");
             assert!(FUNCTIONS[..place].iter().all(|(other, _)| other != name), "{name}");
         }
         assert_eq!(of("cudaLaunchKernel_ptsz"), of("cudaLaunchKernel"));
@@ -236,9 +430,9 @@ mod tests {
         let mut bytes = [0; MOST];
         // SAFETY: laid out as that function's arguments.
         let end = unsafe { copy(arguments, (&raw const fill).cast(), true, &mut bytes) };
-        assert_eq!(end, size_of::<Fill>());
+        assert_eq!(end, 3 * 8 + 1);
         assert_eq!(text(arguments, &bytes[..end]), "dstDevice=0x7000 | uc=7 | N=0x40 | hStream=0x10");
-        assert_eq!(text(arguments, &bytes[..end - 1]), "");
+        assert_eq!(text(arguments, &bytes[..end - 1]), "dstDevice=0x7000 | uc=7 | N=0x40");
 
         #[repr(C)]
         struct Launch {
@@ -261,6 +455,46 @@ mod tests {
         // SAFETY: laid out as that function's arguments.
         let end = unsafe { copy(arguments, (&raw const launch).cast(), true, &mut bytes) };
         let expected = "func=0x1 | gridDim=3,2,1 | blockDim=64,1,1 | sharedMem=0x80 | stream=0x0";
+        assert_eq!(text(arguments, &bytes[..end]), expected);
+    }
+
+    #[test]
+    fn a_structure_is_its_fields() {
+        #[repr(C)]
+        struct Config {
+            grid: [u32; 3],
+            block: [u32; 3],
+            shared: u64,
+            stream: u64,
+            attributes: u64,
+            count: u32,
+        }
+        let config =
+            Config { grid: [3, 2, 1], block: [64, 1, 1], shared: 128, stream: 0x9, attributes: 1, count: 1 };
+        let parameters = [(&raw const config).expose_provenance() as u64, 0x1, 0x5000];
+        let arguments = of("cudaLaunchKernelExC").unwrap();
+        let mut bytes = [0; MOST];
+        let mut copied = |parameters: &[u64; 3], succeeded| {
+            // SAFETY: laid out as that function's arguments.
+            let end = unsafe { copy(arguments, parameters.as_ptr().cast(), succeeded, &mut bytes) };
+            text(arguments, &bytes[..end])
+        };
+        let expected = "func=0x1 | gridDim=3,2,1 | blockDim=64,1,1 | dynamicSmemBytes=0x80 | stream=0x9";
+        assert_eq!(copied(&parameters, true), expected);
+        // A call that failed may have been given anything.
+        assert_eq!(copied(&[0x1, 0x1, 0], false), "func=0x1");
+        assert_eq!(copied(&[0, 0x1, 0], true), "func=0x1");
+
+        let mut rectangle = [0u8; 128];
+        for (place, value) in [(16, 1u64), (24, 0x7000), (72, 2), (88, 0x8000), (112, 256), (120, 32)] {
+            rectangle[place..place + 8].copy_from_slice(&value.to_ne_bytes());
+        }
+        let parameters = [rectangle.as_ptr().expose_provenance() as u64, 0x9];
+        let arguments = of("cuMemcpy2DAsync_v2").unwrap();
+        // SAFETY: laid out as that function's arguments.
+        let end = unsafe { copy(arguments, parameters.as_ptr().cast(), true, &mut bytes) };
+        let expected = "hStream=0x9 | srcMemoryType=1 | srcHost=0x7000 | dstMemoryType=2 | dstDevice=0x8000 | \
+            WidthInBytes=0x100 | Height=0x20";
         assert_eq!(text(arguments, &bytes[..end]), expected);
     }
 

@@ -365,6 +365,9 @@ fn tell(attachment: &Attachment, is_starting: bool) -> Result<(), String> {
         for wanted in [kind::MEMORY2, kind::STREAM, kind::CONTEXT, kind::OVERHEAD] {
             (cupti.enable)(wanted);
         }
+        if let Some(tell_sources) = cupti.tell_allocation_sources {
+            tell_sources(1);
+        }
         // It makes records of waits for events too, which cost PyTorch a tenth of its time.
         if config::get().apis.has_arguments {
             (cupti.enable)(kind::SYNCHRONIZATION);

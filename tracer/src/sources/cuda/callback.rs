@@ -10,7 +10,7 @@ use rpd_preload::lock::lock;
 use super::abi::{self, CallbackData, ModuleData, ResourceData, status};
 use super::attach;
 use super::detail::{Behind, WAITS_FOR_CONTEXT, WAITS_FOR_STREAM};
-use super::functions::{Functions, WaitsFor};
+use super::functions::{self, Functions, WaitsFor};
 use super::library::Cupti;
 use super::record::Detail;
 use super::{arguments, modules};
@@ -85,7 +85,7 @@ unsafe fn returned(is_driver: bool, number: u32, data: &CallbackData) {
             let mut bytes = [0; arguments::MOST];
             // SAFETY: CUPTI's structure of the arguments of that function.
             let end = unsafe { arguments::copy(known, data.parameters, succeeded, &mut bytes) };
-            Some(Behind::arguments(&bytes[..end]))
+            Some(Behind::arguments(functions::index(is_driver, number), &bytes[..end]))
         }
         _ => None,
     };
@@ -125,7 +125,8 @@ unsafe fn waited(cupti: &Cupti, waits_for: WaitsFor, data: &CallbackData) -> Opt
             Detail::Synchronization { kind: WAITS_FOR_STREAM, context, stream, event: 0 }
         }
     };
-    Some(Behind::detail(&detail))
+    // SAFETY: it has no address.
+    Some(unsafe { Behind::detail(&detail) })
 }
 
 /// # Safety

@@ -311,7 +311,7 @@ fn each_record(attachment: &Attachment, filled: &Filled, decoder: &mut Decoder) 
             if answer != status::SUCCESS {
                 return answer;
             }
-            if let Some(activity) = record::activity(next) {
+            if let Some(activity) = record::activity(next, attachment.cupti.version) {
                 decoder.add(activity);
             }
         }

@@ -166,7 +166,10 @@ impl Decoder {
                 self.capture(&call);
                 self.call(&call, 0);
             }
-            Activity::Detail(call, detail) => self.details.add(call, Behind::detail(&detail)),
+            Activity::Detail(call, detail) => {
+                // SAFETY: the caller's promise.
+                self.details.add(call, unsafe { Behind::detail(&detail) });
+            }
             Activity::Fact(fact) => facts::add(&fact),
             Activity::Operation(operation) => {
                 // SAFETY: the caller's promise.
@@ -246,7 +249,8 @@ impl Decoder {
         if !function.is_recorded || call.tid == self.tid {
             return;
         }
-        let behind = self.details.take(call.correlation);
+        let number = functions::index(call.is_driver, call.cbid);
+        let behind = self.details.take(call.correlation, number);
         if behind.is_none() && function.has_detail && call.returned == 0 && flushes < DETAIL_PATIENCE {
             self.incomplete.push((flushes, *call));
             return;
@@ -266,7 +270,7 @@ impl Decoder {
             end: call.end.max(call.start),
             correlation: id,
             arguments: behind.len() as u32,
-            function: functions::index(call.is_driver, call.cbid),
+            function: number,
             source: functions::SOURCE,
             reserved: 0,
             kernel: NO_KERNEL,

@@ -1,6 +1,8 @@
 //! Details of a call beside CUPTI's record of it: its arguments, or what it allocates or waits for. It comes before or after that
 //! record, by another way.
 
+use std::ffi::CStr;
+
 use rustc_hash::FxHashMap;
 
 use super::arguments;
@@ -15,6 +17,10 @@ const ARGUMENTS: u8 = 1;
 const MEMORY: u8 = 2;
 const SYNCHRONIZATION: u8 = 3;
 
+/// Bytes of an allocation before the name of the file that asked for it, and bytes of that name at most.
+const MEMORY_WORDS: usize = 8 + 8 + 4;
+const LONGEST_FILE: usize = arguments::MOST - MEMORY_WORDS;
+
 /// CUpti_ActivitySynchronizationType.
 const WAITS_FOR_EVENT: u32 = 1;
 const LETS_STREAM_WAIT: u32 = 2;
@@ -24,13 +30,15 @@ pub(super) const WAITS_FOR_CONTEXT: u32 = 4;
 /// What is behind a call's record on its way to the file.
 #[derive(Clone, Copy)]
 pub(super) struct Behind {
+    /// Arguments are of that function, by its number in records. Of a call that the runtime makes inside its own CUPTI has no record of its own.
+    function: Option<u16>,
     length: u8,
     bytes: [u8; 1 + arguments::MOST],
 }
 
 impl Behind {
     fn of(what: u8, parts: &[&[u8]]) -> Behind {
-        let mut behind = Behind { length: 1, bytes: [0; 1 + arguments::MOST] };
+        let mut behind = Behind { function: None, length: 1, bytes: [0; 1 + arguments::MOST] };
         behind.bytes[0] = what;
         for part in parts {
             let begin = usize::from(behind.length);
@@ -40,19 +48,25 @@ impl Behind {
         behind
     }
 
-    /// Arguments as [`arguments::copy`] has them.
-    pub(super) fn arguments(bytes: &[u8]) -> Behind {
-        Behind::of(ARGUMENTS, &[bytes])
+    /// Arguments of that function, as [`arguments::copy`] has them.
+    pub(super) fn arguments(function: u16, bytes: &[u8]) -> Behind {
+        Behind { function: Some(function), ..Behind::of(ARGUMENTS, &[bytes]) }
     }
 
     /// By a record of CUPTI's.
-    pub(super) fn detail(detail: &Detail) -> Behind {
+    ///
+    /// # Safety
+    /// As CUPTI has filled it in.
+    pub(super) unsafe fn detail(detail: &Detail) -> Behind {
         let words = |words: &[u32]| words.iter().flat_map(|word| word.to_ne_bytes()).collect::<Vec<_>>();
         match *detail {
-            Detail::Memory { is_release, kind, address, bytes } => Behind::of(
-                MEMORY,
-                &[&address.to_ne_bytes(), &bytes.to_ne_bytes(), &words(&[kind, is_release.into()])],
-            ),
+            Detail::Memory { kind, address, bytes, source } => {
+                // SAFETY: the caller's promise: a text of CUPTI's, or null.
+                let path = if source.is_null() { c"" } else { unsafe { CStr::from_ptr(source) } }.to_bytes();
+                let file = path.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
+                let file = &file[..file.len().min(LONGEST_FILE)];
+                Behind::of(MEMORY, &[&address.to_ne_bytes(), &bytes.to_ne_bytes(), &words(&[kind]), file])
+            }
             Detail::Synchronization { kind, context, stream, event } => {
                 Behind::of(SYNCHRONIZATION, &[&words(&[kind, context, stream, event])])
             }
@@ -79,7 +93,13 @@ pub(super) fn text(function: &CudaFunction, bytes: &[u8]) -> String {
         ARGUMENTS => function.arguments.map_or_else(String::new, |known| arguments::text(known, bytes)),
         MEMORY => {
             let kind = memory_kind(word(4));
-            format!("ptr={:#x} | size={:#x} | memory={kind}", long(0), long(1))
+            let memory = format!("ptr={:#x} | size={:#x} | memory={kind}", long(0), long(1));
+            match bytes.get(MEMORY_WORDS..) {
+                Some(file) if !file.is_empty() => {
+                    format!("{memory} | source={}", String::from_utf8_lossy(file))
+                }
+                _ => memory,
+            }
         }
         SYNCHRONIZATION => match word(0) {
             WAITS_FOR_EVENT => format!("event={}", word(3)),
@@ -107,17 +127,22 @@ pub(super) struct Details {
 }
 
 impl Details {
-    /// For one call the first is kept: what a call does first it was called for.
+    /// For one call the first is kept: what a call does first it was called for. Of arguments it is the last: a call returns after those that
+    /// it makes itself.
     pub(super) fn add(&mut self, call: u32, behind: Behind) {
-        self.waiting.entry(call).or_insert((self.flushes, behind));
+        let (_, kept) = self.waiting.entry(call).or_insert((self.flushes, behind));
+        if kept.function.is_some() && behind.function.is_some() {
+            *kept = behind;
+        }
     }
 
-    /// What is known of that call.
-    pub(super) fn take(&mut self, call: u32) -> Option<Behind> {
+    /// What is known of that call of that function.
+    pub(super) fn take(&mut self, call: u32, function: u16) -> Option<Behind> {
         if self.waiting.is_empty() {
             return None;
         }
-        self.waiting.remove(&call).map(|(_, behind)| behind)
+        let (_, behind) = self.waiting.remove(&call)?;
+        behind.function.is_none_or(|of| of == function).then_some(behind)
     }
 
     /// A flush is over.
@@ -132,31 +157,54 @@ impl Details {
 
 #[cfg(test)]
 mod tests {
+    use std::ffi::{CString, c_char};
+    use std::ptr;
+
     use super::*;
     use crate::sources::cuda::filter::CudaFilter;
 
     #[test]
     fn in_words() {
         let function = CudaFunction::new("cudaMalloc", &CudaFilter::default());
-        let shown = |detail| text(&function, Behind::detail(&detail).bytes());
-        let memory = Detail::Memory { is_release: false, kind: 3, address: 0x7f00, bytes: 512 };
-        assert_eq!(shown(memory), "ptr=0x7f00 | size=0x200 | memory=device");
+        // SAFETY: texts of our own.
+        let shown = |detail| text(&function, unsafe { Behind::detail(&detail) }.bytes());
+        let memory = |source: *const c_char| Detail::Memory { kind: 3, address: 0x7f00, bytes: 512, source };
+        assert_eq!(shown(memory(ptr::null())), "ptr=0x7f00 | size=0x200 | memory=device");
+        let named = "ptr=0x7f00 | size=0x200 | memory=device | source=libcudart.so.12";
+        assert_eq!(shown(memory(c"/usr/lib/libcudart.so.12".as_ptr())), named);
+        assert_eq!(shown(memory(c"libcudart.so.12".as_ptr())), named);
+        let long = CString::new(vec![b'a'; 200]).unwrap();
+        assert!(shown(memory(long.as_ptr())).ends_with(&"a".repeat(LONGEST_FILE)));
         let waits = |kind| shown(Detail::Synchronization { kind, context: 1, stream: 13, event: 4 });
         assert_eq!([1, 2, 3, 4].map(waits), ["event=4", "stream=0xd | event=4", "stream=0xd", "context=1"]);
         assert_eq!(text(&function, &[]), "");
         assert_eq!(text(&function, &[9, 9]), "");
         let arguments: Vec<u8> = [0x10u64, 256].iter().flat_map(|word| word.to_ne_bytes()).collect();
-        assert_eq!(text(&function, Behind::arguments(&arguments).bytes()), "devPtr=0x10 | size=0x100");
+        assert_eq!(text(&function, Behind::arguments(7, &arguments).bytes()), "devPtr=0x10 | size=0x100");
     }
 
     #[test]
     fn what_nobody_asks_for_goes() {
         let mut details = Details::default();
-        let detail = Detail::Memory { is_release: true, kind: 3, address: 1, bytes: 2 };
-        details.add(7, Behind::detail(&detail));
-        details.add(8, Behind::detail(&detail));
-        assert!(details.take(7).is_some() && details.take(7).is_none());
+        let detail = Detail::Synchronization { kind: WAITS_FOR_CONTEXT, context: 1, stream: 0, event: 0 };
+        // SAFETY: it has no address.
+        let behind = unsafe { Behind::detail(&detail) };
+        details.add(7, behind);
+        details.add(8, behind);
+        assert!(details.take(7, 0).is_some() && details.take(7, 0).is_none());
         (0..2 * MOST_FLUSHES).for_each(|_| details.flushed());
-        assert!(details.take(8).is_none());
+        assert!(details.take(8, 0).is_none());
+    }
+
+    #[test]
+    fn arguments_are_those_of_the_call_and_not_of_one_inside() {
+        let mut details = Details::default();
+        let [inner, outer] = [3u16, 4].map(|function| Behind::arguments(function, &[function as u8]));
+        for call in [1, 2] {
+            details.add(call, inner);
+        }
+        details.add(1, outer);
+        assert_eq!(details.take(1, 4).map(|behind| behind.bytes().to_vec()), Some(vec![ARGUMENTS, 4]));
+        assert!(details.take(2, 4).is_none(), "nobody has seen those of the outer one");
     }
 }

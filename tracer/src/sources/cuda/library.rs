@@ -31,6 +31,8 @@ pub(super) struct Cupti {
     /// Single functions of the driver and of the runtime, from 12.5 on.
     pub(super) enable_api: Option<[abi::EnableApi; 2]>,
     pub(super) get_stream_id: Option<abi::GetStreamId>,
+    /// Versions from 12.6 on have it.
+    pub(super) tell_allocation_sources: Option<abi::Switch>,
     pub(super) flush_all: abi::FlushAll,
     pub(super) next_record: abi::NextRecord,
     pub(super) dropped: abi::Dropped,
@@ -132,6 +134,7 @@ impl Cupti {
                 enable: loaded.function(c"cuptiActivityEnable")?,
                 enable_api: single[0].zip(single[1]).map(|(driver, runtime)| [driver, runtime]),
                 get_stream_id: loaded.function(c"cuptiGetStreamIdEx"),
+                tell_allocation_sources: loaded.function(c"cuptiActivityEnableAllocationSource"),
                 flush_all: loaded.function(c"cuptiActivityFlushAll")?,
                 next_record: loaded.function(c"cuptiActivityGetNextRecord")?,
                 dropped: loaded.function(c"cuptiActivityGetNumDroppedRecords")?,

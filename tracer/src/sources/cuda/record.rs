@@ -1,14 +1,14 @@
 //! CUPTI's activity records: where their fields lie.
 //!
 //! A record has no size field; `cuptiActivityGetNextRecord` knows it. Newer versions only ever add fields at the end, so what version 12.0
-//! has lies at the same place in all that follow (compared over the headers of 12.0 to 13.5). Nothing newer is read here.
+//! has lies at the same place in all that follow (compared over the headers of 12.0 to 13.5). What came later is a field `since` its version.
 
 use std::ffi::{CStr, c_char};
 
 use rpd_transport::records::LaunchAttributes;
 
 use super::abi::kind;
-use super::field::{at, read};
+use super::field::{at, read, read_newer};
 
 /// CUpti_ActivityKernel9 and later.
 mod kernel {
@@ -100,13 +100,15 @@ mod graph {
 
 /// CUpti_ActivityMemory3 and later.
 mod memory {
-    use crate::sources::cuda::field::{Field, at};
+    use crate::sources::cuda::field::{Field, NewerField, at, since};
+    use std::ffi::c_char;
 
-    pub(super) const OPERATION: Field<u32> = at(4);
     pub(super) const KIND: Field<u32> = at(8);
     pub(super) const CORRELATION: Field<u32> = at(12);
     pub(super) const ADDRESS: Field<u64> = at(16);
     pub(super) const BYTES: Field<u64> = at(24);
+    /// CUpti_ActivityMemory4, of 12.6.
+    pub(super) const SOURCE: NewerField<*const c_char> = since(24, 120);
 }
 
 /// CUpti_ActivitySynchronization and later.
@@ -161,8 +163,8 @@ pub(super) enum Activity {
 /// See [`Activity`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Detail {
-    /// CUpti_ActivityMemoryKind, and the address.
-    Memory { is_release: bool, kind: u32, address: u64, bytes: u64 },
+    /// CUpti_ActivityMemoryKind, the address, and the file of the program or library that asked for it; null where CUPTI does not know that.
+    Memory { kind: u32, address: u64, bytes: u64, source: *const c_char },
     /// CUpti_ActivitySynchronizationType, and what was waited for.
     Synchronization { kind: u32, context: u32, stream: u32, event: u32 },
 }
@@ -292,8 +294,8 @@ impl KernelRun {
 /// What a record says; nothing for one of a kind that is not used.
 ///
 /// # Safety
-/// `record` is what CUPTI, of version 12.0 or later, has given as the next record.
-pub(super) unsafe fn activity(record: *const u8) -> Option<Activity> {
+/// `record` is what CUPTI of that `version`, 12.0 or later, has given as the next record.
+pub(super) unsafe fn activity(record: *const u8, version: u32) -> Option<Activity> {
     // SAFETY: every record begins with its kind, which says which fields it has.
     unsafe {
         Some(match read(record, &at::<u32>(0)) {
@@ -339,10 +341,10 @@ pub(super) unsafe fn activity(record: *const u8) -> Option<Activity> {
             }),
             kind::MEMORY2 => {
                 let detail = Detail::Memory {
-                    is_release: read(record, &memory::OPERATION) == RELEASE,
                     kind: read(record, &memory::KIND),
                     address: read(record, &memory::ADDRESS),
                     bytes: read(record, &memory::BYTES),
+                    source: read_newer(record, &memory::SOURCE, version).unwrap_or(std::ptr::null()),
                 };
                 Activity::Detail(read(record, &memory::CORRELATION), detail)
             }
@@ -433,8 +435,6 @@ unsafe fn of_copy(
     }
 }
 
-/// CUPTI_ACTIVITY_MEMORY_OPERATION_TYPE_RELEASE.
-const RELEASE: u32 = 2;
 /// CUPTI_ACTIVITY_MEMORY_KIND_PINNED.
 const PINNED: u8 = 2;
 
@@ -453,6 +453,7 @@ fn sides(copy_kind: u8, device: u32) -> (Option<u32>, Option<u32>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sources::cuda::abi::OLDEST_VERSION;
 
     fn put(record: &mut [u8], offset: usize, bytes: &[u8]) {
         record[offset..offset + bytes.len()].copy_from_slice(bytes);
@@ -479,11 +480,25 @@ mod tests {
             let mut record = vec![0u8; size];
             put(&mut record, 0, &number.to_le_bytes());
             // SAFETY: as long as that record is in 12.0.
-            assert!(unsafe { activity(record.as_ptr()) }.is_some(), "{number}");
+            assert!(unsafe { activity(record.as_ptr(), OLDEST_VERSION) }.is_some(), "{number}");
         }
         let other = 36u32.to_le_bytes();
         // SAFETY: the kind alone is looked at.
-        assert_eq!(unsafe { activity(other.as_ptr()) }, None);
+        assert_eq!(unsafe { activity(other.as_ptr(), OLDEST_VERSION) }, None);
+    }
+
+    #[test]
+    fn a_newer_field_is_read_where_the_version_has_it() {
+        let mut record = vec![0u8; 128];
+        put(&mut record, 0, &kind::MEMORY2.to_le_bytes());
+        let file = c"/usr/lib/libcudart.so.12";
+        put(&mut record, 120, &file.as_ptr().expose_provenance().to_le_bytes());
+        for (version, expected) in [(OLDEST_VERSION, true), (23, true), (24, false), (130_500, false)] {
+            // SAFETY: as long as that record is in 12.6.
+            let read = unsafe { activity(record.as_ptr(), version) };
+            let Some(Activity::Detail(_, Detail::Memory { source, .. })) = read else { panic!("{read:?}") };
+            assert_eq!(source.is_null(), expected, "{version}");
+        }
     }
 
     #[test]
@@ -509,7 +524,10 @@ mod tests {
         put(&mut record, 156, &1u32.to_le_bytes());
         put(&mut record, 180, &2u32.to_le_bytes());
         // SAFETY: a kernel's record.
-        let Some(Activity::Operation(operation)) = (unsafe { activity(record.as_ptr()) }) else { panic!() };
+        let Some(Activity::Operation(operation)) = (unsafe { activity(record.as_ptr(), OLDEST_VERSION) })
+        else {
+            panic!()
+        };
         assert_eq!((operation.start, operation.end, operation.correlation), (1000, 2000, 99));
         assert_eq!((operation.context, operation.stream), (2, 13));
         assert!(operation.is_of_graph);
