@@ -1,10 +1,11 @@
 """A transformer's block on the GPU, forward and backward, launched kernel by kernel: block.py STEPS [profile]
 
 A line says how many steps there were, and CLOCK_MONOTONIC before and after. Lines `cpu` before and behind it are the CPU time of the process, all its
-threads, half a second after what it did last: a recorder that works on threads of its own has caught up by then. `profile`: by torch.profiler, whose
+threads, and what the recorder's threads took of it, half a second after what the process did last: they have caught up by then. `profile`: by torch.profiler, whose
 start and end are in the CPU time and not between the steps' times; lines of their own say how long its first start takes, and its end.
 """
 
+import pathlib
 import sys
 import time
 
@@ -15,9 +16,18 @@ def now():
     return time.clock_gettime_ns(time.CLOCK_MONOTONIC)
 
 
+def recorders():
+    """CPU time of the recorder's threads, ns."""
+    taken = 0
+    for thread in pathlib.Path("/proc/self/task").iterdir():
+        if (thread / "comm").read_text().startswith("rpd-"):
+            taken += int((thread / "schedstat").read_text().split()[0])
+    return taken
+
+
 def cpu():
     time.sleep(0.5)
-    print("cpu", time.process_time_ns(), 0, 0, flush=True)
+    print("cpu", time.process_time_ns(), recorders(), 0, flush=True)
 
 
 def main():

@@ -89,14 +89,6 @@ def of(said, name):
     return [what for what in said if what.what == name]
 
 
-def recorders_cpu():
-    """CPU that the recorder's threads took, ns per operation in the file; nothing where nothing was recorded."""
-    if not TRACE.exists():
-        return float("nan")
-    trace = Trace(TRACE)
-    return trace.number("select cast(value as integer) from rocpd_metadata where tag = 'session::0::recorder_cpu_ns'") / trace.number("select count(*) from rocpd_op")
-
-
 def median(numbers, places=0):
     return f"{statistics.median(numbers):.{places}f}" if numbers else "-"
 
@@ -119,15 +111,15 @@ def costs(name, programs, most):
                         continue
                     said, peak = one
                     worked = next(line for line in reversed(said) if line.what in ("rate", "graph", "block"))
-                    before, after = (line.count for line in of(said, "cpu"))
+                    before, after = of(said, "cpu")
                     kernels = worked.count * nodes
                     found[what, way].append(
                         {
                             "ns": (worked.end - worked.begin) / kernels * threads,
-                            "cpu": (after - before) / kernels,
-                            "elsewhere": peak["cpu_s"] - after / 1e9,
+                            "cpu": (after.count - before.count) / kernels,
+                            "own": (after.begin - before.begin) / kernels,
+                            "elsewhere": peak["cpu_s"] - after.count / 1e9,
                             "mib": peak["mib"],
-                            "own": recorders_cpu(),
                             "kernels": kernels,
                         }
                     )
@@ -141,7 +133,7 @@ def costs(name, programs, most):
     heading = [
         "# cpu_ns: of the program's process per kernel, while it launches and half a second longer. cpu_s_elsewhere: of all else, that is the end of the",
         "# program and other processes that the way of measuring has. mib: the most memory of all processes together. recorders_cpu_ns: of cpu_ns, what the",
-        "# recorder's own threads took, per operation",
+        "# recorder's own threads took",
     ]
     aims = ["what\taim\twanted_at_most\tfound"]
     for what in programs:

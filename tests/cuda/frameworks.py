@@ -101,8 +101,27 @@ def autograd():
     check("operators of emit_nvtx have their kernels", ran.returncode == 0 and "gemm" in table.stdout, ran.stderr[-300:] + table.stdout[:600])
 
 
+def arguments():
+    """PyTorch launches by the runtime, whose calls make calls of the driver inside."""
+    _, path = record("allocations.rpd", [*TRAINING, "_exit", 20])
+    allocated = Trace(path).rows("select args, count(*) from api where apiName = 'cudaMalloc' group by 1")
+    known = allocated and all(" | source=lib" in text for text, _ in allocated)
+    check("PyTorch: libraries that allocate, from CUPTI 12.6 on", known, str(allocated))
+    _, path = record("arguments-torch.rpd", [*TRAINING, "_exit", 20], RPDT_CUDA_APIS="args")
+    trace = Trace(path)
+    sizes = "'%gridDim=' || gridX || ',' || gridY || ',' || gridZ || ' | blockDim=' || workgroupX || ',' || workgroupY || ',' || workgroupZ || ' | %'"
+    launches = "from rocpd_kernelapi K join api A on A.id = K.api_ptr_id where A.apiName like 'cudaLaunchKernel%'"
+    say(trace.rows(f"select A.apiName, count(*), A.args {launches} group by 1"))
+    all_of, fit = (trace.number(f"select count(*) {launches}{also}") for also in ("", f" and A.args like {sizes} and A.args glob '*stream=0x*'"))
+    check("PyTorch: grid and block in a launch's arguments are CUPTI's of its kernel", 0 < all_of == fit, f"{fit} of {all_of}")
+    copies = "from rocpd_copyapi C join api A on A.id = C.api_ptr_id where A.apiName = 'cudaMemcpyAsync'"
+    all_of, fit = (trace.number(f"select count(*) {copies}{also}") for also in ("", f" and A.args like '%count=0x' || printf('%x', C.size) || ' | kind=_ | stream=0x%'"))
+    check("PyTorch: bytes in a copy's arguments are CUPTI's", 0 < all_of == fit, f"{fit} of {all_of}")
+    trace.linked("PyTorch, arguments")
+
+
 def pytorch():
-    for part in [eager, with_the_profiler, compiled, autograd]:
+    for part in [eager, arguments, with_the_profiler, compiled, autograd]:
         part()
 
 

@@ -95,14 +95,14 @@ pub fn push(
 ) -> bool {
     let record = NewRecord { kind, body, text, patience };
     let pushed = BUFFER.try_with(|buffer| match buffer.try_borrow_mut() {
-        Ok(mut buffer) => buffer.push(recorder, record),
+        Ok(mut buffer) => buffer.push(recorder, &record),
         // A signal handler interrupted a push of the same thread.
         Err(_) => {
             recorder.counters.lose(Cause::Reentered, 1);
             false
         }
     });
-    pushed.unwrap_or_else(|_| push_orphan(recorder, record))
+    pushed.unwrap_or_else(|_| push_orphan(recorder, &record))
 }
 
 /// A call of this thread begins: its id, by which operations refer to it. The writer sees that it is open, and keeps what refers to
@@ -132,7 +132,7 @@ pub fn end_call(recorder: &'static Recorder, call: &records::Call, text: [&[u8];
         let Ok(mut buffer) = buffer.try_borrow_mut() else {
             return recorder.lost_calls.add(call.correlation);
         };
-        if !buffer.push(recorder, record) {
+        if !buffer.push(recorder, &record) {
             recorder.lost_calls.add(call.correlation);
         }
         if let Some(producer) = &buffer.producer {
@@ -167,12 +167,12 @@ pub fn push_marker(recorder: &'static Recorder, kind: Kind, body: records::Marke
             if !buffer.paused.is_empty() {
                 buffer.catch_up(recorder, kind);
             }
-            buffer.push(recorder, record);
+            buffer.push(recorder, &record);
         }
         Err(_) => recorder.counters.lose(Cause::Reentered, 1),
     });
     if pushed.is_err() {
-        push_orphan(recorder, record);
+        push_orphan(recorder, &record);
     }
 }
 
@@ -195,7 +195,7 @@ impl ThreadBuffer {
             let owed = std::mem::take(&mut self.paused);
             owed.replay(recorder.switch.resumed_at(), |kind, body, text| {
                 let body = bytemuck::bytes_of(&body);
-                self.push(recorder, NewRecord { kind, body, text, patience: Patience::Waits });
+                self.push(recorder, &NewRecord { kind, body, text, patience: Patience::Waits });
             });
         }
     }
@@ -215,7 +215,7 @@ impl ThreadBuffer {
 
     /// False: the record is lost.
     #[inline]
-    fn push(&mut self, recorder: &'static Recorder, record: NewRecord<'_>) -> bool {
+    fn push(&mut self, recorder: &'static Recorder, record: &NewRecord<'_>) -> bool {
         if let Some(producer) = &mut self.producer
             && self.epoch == epoch()
             && record.put(producer)
@@ -237,7 +237,7 @@ impl ThreadBuffer {
     }
 
     #[cold]
-    fn push_slowly(&mut self, recorder: &'static Recorder, record: NewRecord<'_>) -> bool {
+    fn push_slowly(&mut self, recorder: &'static Recorder, record: &NewRecord<'_>) -> bool {
         self.refresh();
         let pushed = persist(recorder, record, || {
             if self.producer.is_none() {
@@ -252,7 +252,7 @@ impl ThreadBuffer {
 
 /// Repeats `push` until it succeeds, hurrying the writer, for as long as the record's patience allows; then the record is lost and counted, and
 /// this answers false. A writer that is stuck is waited for once, not by every record, and what can never fit is not waited for.
-fn persist(recorder: &Recorder, record: NewRecord<'_>, mut push: impl FnMut() -> bool) -> bool {
+fn persist(recorder: &Recorder, record: &NewRecord<'_>, mut push: impl FnMut() -> bool) -> bool {
     if !ring::can_hold(&recorder.budget, record.length()) {
         recorder.counters.lose(Cause::BufferFull, 1);
         return false;
@@ -332,7 +332,7 @@ impl Orphans {
 
 /// See [`Orphans`]. False: the record is lost.
 #[cold]
-fn push_orphan(recorder: &'static Recorder, record: NewRecord<'_>) -> bool {
+fn push_orphan(recorder: &'static Recorder, record: &NewRecord<'_>) -> bool {
     let mine = tid();
     let mut refused = None;
     let pushed = persist(recorder, record, || {

@@ -16,7 +16,7 @@
 //   own            as the first of all: the first context is one of cuCtxCreate, not the primary one
 //   marks=N        roctxMarkA, each 100 ms
 //   rss            the resident memory, KiB
-//   cpu            the CPU time of the process so far, ns
+//   cpu            the CPU time of the process so far, ns, and of that what the recorder's threads took
 //   fork=N         children that do nothing with CUDA; the last one ends by _exit, the others return
 //   fork-marks=N   the same, each with a mark and 100 ms
 //   start, stop    rpdstart and rpdstop, where the recorder is in the process
@@ -31,6 +31,7 @@
 // At each WHAT a line says what was done, with CLOCK_MONOTONIC before and after. libcuda comes by dlopen, as for every real program that
 // finds CUDA by cudart.
 #define _GNU_SOURCE
+#include <dirent.h>
 #include <dlfcn.h>
 #include <inttypes.h>
 #include <pthread.h>
@@ -237,8 +238,29 @@ static void rss(void) {
     fflush(stdout);
 }
 
+static uint64_t recorders(void) {
+    uint64_t taken = 0;
+    char path[300], name[16];
+    DIR *threads = opendir("/proc/self/task");
+    for (struct dirent *thread; threads && (thread = readdir(threads));) {
+        unsigned long long one = 0;
+        snprintf(path, sizeof path, "/proc/self/task/%s/comm", thread->d_name);
+        FILE *file = fopen(path, "r");
+        int is_one = file && fgets(name, sizeof name, file) && !strncmp(name, "rpd-", 4);
+        if (file) fclose(file);
+        if (!is_one) continue;
+        snprintf(path, sizeof path, "/proc/self/task/%s/schedstat", thread->d_name);
+        file = fopen(path, "r");
+        if (file && fscanf(file, "%llu", &one) == 1) taken += one;
+        if (file) fclose(file);
+    }
+    if (threads) closedir(threads);
+    return taken;
+}
+
 static void cpu(void) {
-    printf("cpu %" PRIu64 " 0 0\n", ns(CLOCK_PROCESS_CPUTIME_ID));
+    uint64_t all = ns(CLOCK_PROCESS_CPUTIME_ID);
+    printf("cpu %" PRIu64 " %" PRIu64 " 0\n", all, recorders());
     fflush(stdout);
 }
 

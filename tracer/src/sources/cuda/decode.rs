@@ -19,9 +19,10 @@ use super::captures::Captures;
 use super::detail::{Behind, Details};
 use super::functions::{self, Capture, Functions};
 use super::kernel::Kernels;
+use super::queue::Queues;
 use super::record::{Activity, ApiCall, KernelRun, Operation, What};
 use super::wall_clock::WallClock;
-use super::{callback, device, facts, queue};
+use super::{callback, device, facts};
 
 /// For how many flushes an operation waits for its call: calls return soon after what they have submitted begins.
 const PATIENCE: u32 = 10;
@@ -94,6 +95,7 @@ pub(super) struct Decoder {
     recorder: &'static Recorder,
     functions: &'static Functions,
     kernels: Kernels,
+    queues: Queues,
     /// By CUPTI's numbers of them.
     calls: FxHashMap<u32, Ended>,
     /// Those that launch no kernel, in their order.
@@ -128,6 +130,7 @@ impl Decoder {
             recorder,
             functions,
             kernels: Kernels::default(),
+            queues: Queues::default(),
             calls: FxHashMap::default(),
             others: VecDeque::new(),
             has_pushed: Cell::new(false),
@@ -388,7 +391,7 @@ impl Decoder {
                     dst_gpu: side(destination),
                     src_gpu: side(source),
                     tid: self.recorder.pid,
-                    queue: queue::number(gpu, operation.context, operation.stream),
+                    queue: self.queues.number(gpu, operation.context, operation.stream),
                     function: functions::OPERATION,
                     source: functions::SOURCE,
                     describes_call: if cause.is_described { 1 + u8::from(*is_pinned) } else { 0 },
@@ -399,7 +402,7 @@ impl Decoder {
     }
 
     fn dispatch(
-        &self,
+        &mut self,
         operation: &Operation,
         cause: CausingCall,
         kernel: records::KernelId,
@@ -420,7 +423,7 @@ impl Decoder {
             stream: operation.stream.into(),
             kernel,
             gpu,
-            queue: queue::number(gpu, operation.context, operation.stream),
+            queue: self.queues.number(gpu, operation.context, operation.stream),
             tid: self.recorder.pid,
             dst_gpu: gpu,
             src_gpu: gpu,

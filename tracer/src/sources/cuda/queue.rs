@@ -4,13 +4,24 @@ use std::collections::HashMap;
 use std::sync::{LazyLock, Mutex};
 
 use rpd_preload::lock::lock;
+use rustc_hash::FxHashMap;
 
 /// By GPU and stream, the context whose stream has that number in the file: the first that was seen.
 static FIRST: LazyLock<Mutex<HashMap<(u32, u32), u32>>> = LazyLock::new(Mutex::default);
 
-/// The queue that is that stream. Each context numbers its streams anew: those of further contexts on one GPU have the context's number in the
-/// upper 16 bits.
-pub(super) fn number(gpu: u32, context: u32, stream: u32) -> u32 {
+/// Queues whose numbers are known, by GPU, context and stream: a number never changes.
+#[derive(Default)]
+pub(super) struct Queues(FxHashMap<(u32, u32, u32), u32>);
+
+impl Queues {
+    /// The queue that is that stream.
+    pub(super) fn number(&mut self, gpu: u32, context: u32, stream: u32) -> u32 {
+        *self.0.entry((gpu, context, stream)).or_insert_with(|| number(gpu, context, stream))
+    }
+}
+
+/// Each context numbers its streams anew: those of further contexts on one GPU have the context's number in the upper 16 bits.
+fn number(gpu: u32, context: u32, stream: u32) -> u32 {
     let first = *lock(&FIRST).entry((gpu, stream)).or_insert(context);
     if first == context { stream } else { context << 16 | stream & 0xffff }
 }
@@ -27,5 +38,7 @@ mod tests {
         assert_eq!(number(gpu, 2, 7), 7);
         assert_eq!(number(gpu + 1, 3, 7), 7, "queues are each GPU's own");
         assert_eq!(number(gpu, 3, 13), 13, "no other has it");
+        let mut queues = Queues::default();
+        assert_eq!([(); 2].map(|()| queues.number(gpu, 3, 7)), [0x3_0007; 2]);
     }
 }
