@@ -10,8 +10,8 @@ use object::read::elf::ElfFile64;
 use object::{LittleEndian, Object, ObjectSegment};
 use rpd_codeobject::blocks::blocks;
 use rpd_codeobject::counting::{Block, CountedKernel, Options, Refusal, Rewritten, Variant, rewrite};
-use rpd_codeobject::functions;
 use rpd_codeobject::instruction::Instruction;
+use rpd_codeobject::{CodeObject, functions};
 use rpd_gfx9::{Counts, GroupNeed, Target};
 
 #[path = "counting/assembly.rs"]
@@ -24,8 +24,11 @@ mod faithful;
 mod llvm;
 #[path = "counting/machine.rs"]
 mod machine;
+#[path = "hostile/sound.rs"]
+mod sound;
 use faithful::Faithful;
 use machine::Machine;
+use sound::sound;
 
 const OBJECTS: [(&str, Target); 4] = [
     ("counting-gfx900-o2.co", Target::Gfx900),
@@ -216,6 +219,69 @@ fn what_the_compiler_seldom_makes_is_refused_too() {
     let last = loads.max().expect("a segment") + 40;
     object[last..last + 8].copy_from_slice(&(1u64 << 30).to_le_bytes());
     assert_eq!(rewrite(&object, &Options::default(), &|_| true), Err(Refusal::TooLarge));
+}
+
+/// A kernel that keeps a number in its last scalar and its last vector register while it goes round a loop.
+fn kernel_of_registers(scalars: u32, vectors: u32) -> Vec<u8> {
+    let (scalar, vector) = (scalars - 1, vectors - 1);
+    let head = format!(
+        ".rodata\n.p2align 6\n.amdhsa_kernel kernel\n.amdhsa_user_sgpr_kernarg_segment_ptr 1\n.amdhsa_next_free_vgpr {vectors}\n\
+         .amdhsa_next_free_sgpr {scalars}\n.end_amdhsa_kernel\n.text\n.globl kernel\n.p2align 8\n.type kernel,@function\nkernel:\n"
+    );
+    let code = format!(
+        "s_load_dwordx2 s[4:5], s[0:1], 0x0\ns_movk_i32 s{scalar}, 77\nv_mov_b32_e32 v{vector}, 9\nv_lshlrev_b32_e32 v0, 2, v0\n\
+         s_movk_i32 s6, 3\ns_waitcnt lgkmcnt(0)\n.Lloop:\ns_add_i32 s{scalar}, s{scalar}, 5\nv_add_u32_e32 v{vector}, 3, v{vector}\n\
+         s_sub_u32 s6, s6, 1\ns_cmp_lg_u32 s6, 0\ns_cbranch_scc1 .Lloop\nv_add_u32_e32 v1, s{scalar}, v{vector}\n\
+         global_store_dword v0, v1, s[4:5]\ns_endpgm\n"
+    );
+    assembly::assemble(&format!("{head}{code}.size kernel, .-kernel\n"))
+}
+
+/// Around the number of registers that a wave can name: a kernel counts, with what the hardware allots and no more, or says what it lacks. The
+/// interpreter stops code that names a register beyond that.
+#[test]
+fn registers_run_out_where_the_hardware_has_no_more() {
+    let (mut counted, mut refused, mut grown) = (0, BTreeMap::new(), 0);
+    let scalars = (88..=102).map(|scalars| (scalars, 16));
+    for (scalars, vectors) in scalars.chain((247..=256).map(|vectors| (24, vectors))) {
+        let object = kernel_of_registers(scalars, vectors);
+        for (variant, scalar_first) in VARIANTS {
+            for branch_limit in [1, 1 << 15] {
+                let options = Options { variant, scalar_first, slots: 1, branch_limit };
+                let named = format!("{scalars} {vectors} {options:?}");
+                let made = rewrite(&object, &options, &|_| true).unwrap();
+                let Some(kernel) = made.kernels.first() else {
+                    let why = &made.refused[0].1;
+                    let (used, needed, all) = match why {
+                        Refusal::NoScalarRegisters { used, needed } => (*used, *needed, 102),
+                        Refusal::NoVectorRegisters { used, needed } => (*used, *needed, 256),
+                        other => panic!("{named}: {other}"),
+                    };
+                    assert_eq!(used, if all == 102 { scalars } else { vectors }, "{named}");
+                    assert!(needed <= 16 && used + needed > all, "{named}: {why}");
+                    *refused.entry(all).or_insert(0) += 1;
+                    continue;
+                };
+                sound(&object, &made);
+                let parsed = CodeObject::parse(&object).unwrap();
+                let descriptor = functions(&object).unwrap()[0].descriptor.unwrap();
+                let before = descriptor.registers(&parsed.target).unwrap();
+                let after = kernel.registers;
+                assert!(
+                    after.sgprs % 16 == 0 && after.sgprs <= 112 && after.vgprs <= 256,
+                    "{named}: {after:?}"
+                );
+                grown += u32::from(after.sgprs > before.sgprs);
+                let plain = run(&object, &made, kernel, Target::Gfx906, None).expect(&named);
+                let outcome = run(&object, &made, kernel, Target::Gfx906, Some(0)).expect(&named);
+                assert_eq!(outcome.results, plain.results, "{named}");
+                assert_eq!(plain.results[..4], (77 + 15 + 9 + 9u32).to_le_bytes());
+                counted += 1;
+            }
+        }
+    }
+    println!("{counted} count, {grown} of them with more scalar registers; refused: {refused:?}");
+    assert!(counted > 100 && grown > 10 && refused[&102] > 20 && refused[&256] == 4);
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! What is true of each object with counting kernels. Shared with the fuzz target `counting`, and with the test of real libraries.
 
 use rpd_codeobject::counting::Rewritten;
+use rpd_codeobject::descriptor::AllottedRegisters;
 use rpd_codeobject::instruction::{Control, Instruction};
 use rpd_codeobject::loadable;
 
@@ -34,7 +35,7 @@ pub(crate) fn sound(bytes: &[u8], made: &Rewritten) {
         }
     }
     // Each branch leads to an instruction.
-    let (mut begins, mut targets) = (Vec::new(), Vec::new());
+    let (mut begins, mut targets, mut scalars) = (Vec::new(), Vec::new(), 0);
     for (new, length, _) in made.map.stretches() {
         let mut at = new;
         while at < new + length {
@@ -42,12 +43,18 @@ pub(crate) fn sound(bytes: &[u8], made: &Rewritten) {
             let instruction = Instruction::decode(words.0, Some(words.1)).expect("an instruction");
             begins.push(at);
             at += u64::from(instruction.length);
+            scalars = scalars.max(instruction.registers().scalar);
             if let Control::Branch(distance) | Control::Conditional(distance) = instruction.control() {
                 targets.push(at.wrapping_add_signed(i64::from(distance) * 4));
             }
         }
     }
     assert!(begins.is_sorted());
+    // What the code names is allotted, with the six behind it (VCC and others), and nobody asks for more than a wave can have.
+    let allotted = made.kernels.iter().map(|kernel| kernel.registers.sgprs).max().unwrap_or(0);
+    assert!(begins.is_empty() || scalars + 6 <= allotted, "{scalars} of {allotted}");
+    let can_be = |registers: AllottedRegisters| registers.vgprs <= 512 && registers.agprs <= 256;
+    assert!(made.kernels.iter().all(|kernel| can_be(kernel.registers)));
     let is_instruction = |target: &u64| begins.binary_search(target).is_ok();
     assert!(targets.iter().all(is_instruction), "a branch leads to no instruction");
 }
