@@ -70,6 +70,9 @@ With --roofline a line for each kernel, the one that took the most time first:
              delivers where caches answer
   % roof     of what --peak-gflops and --peak-gbs allow at this intensity
   bound      which of the two is nearer: memory or arithmetic
+With both peaks a chart follows, where / and - are the roof and a letter is the kernel that has it in
+the first column. A kernel without floating-point operations has no letter. Of kernels at one place
+the first has it.
 
 {REGION_HELP}
 

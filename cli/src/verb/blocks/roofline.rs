@@ -1,10 +1,13 @@
 //! `rpd blocks --roofline`: a line for each kernel, with how fast it computes and moves data.
 
+mod chart;
+
 use std::io::{self, Write};
 
 use rpd_postprocess::report::blocks::{KernelBlocks, Peaks};
 use rpd_postprocess::text::{counted, escape};
 
+use self::chart::Point;
 use crate::output;
 use crate::output::note::note;
 use crate::output::quantity;
@@ -16,7 +19,10 @@ pub(super) fn peak(text: &str) -> Result<f64, String> {
     number.ok_or_else(|| "it is a number above 0, such as 1638.4, of 1e9 per second".into())
 }
 
-/// Writes the table, the kernel that took the most time first; at most `most` kernels, all for 0.
+/// Columns of a line where the output is no terminal.
+const WIDTH: usize = 80;
+
+/// Writes the table, the kernel that took the most time first; at most `most` kernels, all for 0. With both peaks a chart is below it.
 pub(super) fn write(
     out: &mut impl Write,
     kernels: &[KernelBlocks],
@@ -27,6 +33,7 @@ pub(super) fn write(
     let (has_roof, has_bound) =
         (peaks.gflops.or(peaks.gbytes).is_some(), peaks.gflops.and(peaks.gbytes).is_some());
     let columns = [
+        ("", Left, has_bound),
         ("dispatches", Right, true),
         ("time", Right, true),
         ("of", Left, true),
@@ -44,16 +51,30 @@ pub(super) fn write(
     placed.sort_by(|one, other| time(other).total_cmp(&time(one)));
     let mut table = Table::new(&columns).sparing(&["dispatches", "of"]);
     let shown = super::shown_of(placed.len(), most);
+    let (mut points, mut letters) = (Vec::new(), chart::letters());
     for kernel in &placed[..shown] {
         let Some(roofline) = &kernel.roofline else { continue };
-        let mut cells = vec![
+        let mut cells = Vec::new();
+        if has_bound {
+            // Nothing has no place on a logarithmic axis.
+            let place = kernel.flops_per_byte.zip(Some(roofline.gflops_per_s));
+            let place = place.filter(|(ratio, rate)| [ratio, rate].iter().all(|number| number.is_normal()));
+            let letter = place.and_then(|place| letters.next().map(|letter| (letter, place)));
+            cells.push(letter.map(|(letter, _)| letter.to_string()).unwrap_or_default());
+            points.extend(letter.map(|(letter, (flops_per_byte, gflops))| Point {
+                letter,
+                flops_per_byte,
+                gflops,
+            }));
+        }
+        cells.extend([
             kernel.dispatches.to_string(),
             quantity::duration(roofline.time_ns / kernel.dispatches.max(1) as f64),
             roofline.time_of.to_string(),
             kernel.flops_per_byte.map(|ratio| format!("{ratio:.2}")).unwrap_or_default(),
             format!("{:.2}", roofline.gflops_per_s),
             format!("{:.2}", roofline.gbytes_per_s),
-        ];
+        ]);
         if has_roof {
             cells.push(roofline.roof_percent.map(|percent| format!("{percent:.1}")).unwrap_or_default());
         }
@@ -69,6 +90,13 @@ pub(super) fn write(
     if placed.len() > shown {
         let hidden = (placed.len() - shown) as u64;
         writeln!(out, "{}: -n 0 shows all", counted(hidden, "more kernel", "more kernels"))?;
+    }
+    if let (Some(gflops), Some(gbytes), false) = (peaks.gflops, peaks.gbytes, points.is_empty()) {
+        writeln!(out)?;
+        let width = output::line_width().unwrap_or(WIDTH);
+        for line in chart::lines(&points, gflops, gbytes, width) {
+            writeln!(out, "{line}")?;
+        }
     }
     Ok(())
 }
