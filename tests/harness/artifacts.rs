@@ -213,6 +213,10 @@ pub(crate) fn program(name: &str) -> PathBuf {
         "triton" => ("tests/programs/libraries/triton.hip".into(), HIP, &[]),
         "primitives" => ("tests/programs/primitives.hip".into(), HIP_14, &["-lrocrand"]),
         "more_primitives" => ("tests/programs/more_primitives.hip".into(), HIP_14, &[]),
+        "generators" => ("tests/programs/generators.hip".into(), HIP_14, &["-lrocrand"]),
+        "jacobi" | "kmeans" | "fft" | "alignment" | "life" | "graph_search" => {
+            (format!("tests/programs/samples/{name}.hip"), HIP, &[])
+        }
         "classics" => ("tests/programs/classics.hip".into(), HIP, &[]),
         "recursion" => ("tests/programs/recursion.hip".into(), HIP, &[]),
         "recursion_o0" => ("tests/programs/recursion.hip".into(), HIP_O0, &[]),
