@@ -2,6 +2,7 @@
 
 mod executed;
 mod persistent;
+mod refused;
 
 use std::collections::BTreeMap;
 

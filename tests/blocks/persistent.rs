@@ -62,6 +62,43 @@ fn grids_that_would_hang_run_the_original() {
     ran.expect_silent();
 }
 
+/// HIP puts cooperative launches on a queue that the runtime shares, where no packet can be changed: they run as they are, whatever fits.
+#[test]
+fn cooperative_launches_run_the_original() {
+    let (plain, dir) = (Dir::new(), Dir::new());
+    let arguments = ["1", "cooperative", "64", "65", "128"].map(String::from);
+    let has_cooperative_queues = format!("[device]\ncooperative_queues = true\n{FULL}");
+    let without = run(&plain, &arguments).config(&has_cooperative_queues).run();
+    assert_eq!(met(&without), [true; 4]);
+    let ran = recorded(&dir, &arguments).config(&has_cooperative_queues).run();
+    assert_eq!((met(&ran), &ran.stdout), (vec![true; 4], &without.stdout), "{ran}");
+    assert_eq!(counted(&dir), (vec![true], vec![]), "the first launch is no cooperative one");
+    let lines = [
+        "the program uses cooperative queues of the HSA runtime: their kernels are not recorded",
+        "basic blocks are not counted on cooperative queues, which the runtime shares",
+    ];
+    assert!(lines.iter().all(|line| ran.stderr.matches(line).count() == 1), "{ran}");
+    assert_eq!(ran.stderr.lines().count(), lines.len(), "{ran}");
+}
+
+/// Two kernels at once that wait for each other: the second one gets no larger. The software GPU does not know that they share its compute units.
+#[test]
+fn a_second_kernel_that_waits_runs_the_original() {
+    const BESIDE: &str = "meet is not counted on GPU 0 in some launches: its workgroups may wait for each other, as those of a kernel on \
+                          another queue at the same time, and both might no longer fit together (rpd probe --any-grid counts it there too)";
+    let dir = Dir::new();
+    let arguments = ["both=20", "20"].map(String::from);
+    let ran = recorded(&dir, &arguments).run();
+    assert_eq!(met(&ran), [true, true], "{ran}");
+    let (launches, reasons) = counted(&dir);
+    assert_eq!((launches.iter().filter(|counted| **counted).count(), launches.len()), (2, 3), "{ran}");
+    assert!(launches[2], "alone again");
+    assert_eq!((reasons, ran.stderr.matches(BESIDE).count()), (vec![BESIDE.to_string()], 1), "{ran}");
+    let dir = Dir::new();
+    let ran = recorded(&dir, &arguments).env("RPDT_COUNT_BLOCKS", "count,any-grid").run();
+    assert_eq!((met(&ran), counted(&dir)), (vec![true, true], (vec![true; 3], vec![])), "{ran}");
+}
+
 /// LDS that makes one workgroup fit on a compute unit, whatever its registers; and workgroups that do not wait.
 #[test]
 fn grids_that_are_no_worse_off_are_counted() {

@@ -52,11 +52,17 @@ pub(crate) fn is_on() -> bool {
     config::ON.load(Ordering::Relaxed)
 }
 
-/// Says once why kernels are not replaced although a cache was asked for.
+/// Says once why kernels are not replaced, instrumented or counted although that was asked for.
 pub(crate) fn cannot(why: &str) {
     static SAID: AtomicBool = AtomicBool::new(false);
-    if is_on() && !SAID.swap(true, Ordering::Relaxed) {
-        log::problem(&format!("kernels are not replaced {why}"));
+    let Some(config) = config::get().filter(|_| is_on()) else { return };
+    if !SAID.swap(true, Ordering::Relaxed) {
+        let what = match (&config.probe, &config.counting) {
+            (Some(_), _) => "kernels are not instrumented",
+            (None, Some(_)) => "basic blocks are not counted",
+            (None, None) => "kernels are not replaced",
+        };
+        log::problem(&format!("{what} {why}"));
     }
 }
 

@@ -5,9 +5,10 @@
 //! use, or one that nobody uses; where there is none the application's kernel runs. Counters are read when nothing that
 //! adds to them is in flight, so sums are of whole dispatches.
 //!
-//! - `counters`: the memory of the counters, and how they get to the file
+//! - `counters`: the memory of the counters, and how they get to the file; `waiting`: dispatches in flight whose workgroups may wait for each other
 
 mod counters;
+mod waiting;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -24,6 +25,8 @@ use super::dispatches::Dispatches;
 use super::gate::DispatchPlace;
 
 pub(super) use self::counters::{BlockCounters, CountedBlock, CounterMemory, finish};
+use self::waiting::WaitingDispatches;
+pub(super) use self::waiting::WaitingUse;
 
 /// Dispatches that have ended and that nobody has looked at yet.
 const MOST_ENDED: usize = 1 << 17;
@@ -41,6 +44,7 @@ pub(super) struct CountingConfig {
     any_grid: bool,
     /// Of which dispatches.
     dispatches: Dispatches,
+    waiting: WaitingDispatches,
 }
 
 impl CountingConfig {
@@ -53,7 +57,8 @@ impl CountingConfig {
             ));
             return None;
         };
-        Some(CountingConfig { options, any_grid, dispatches: Dispatches::read(env) })
+        let dispatches = Dispatches::read(env);
+        Some(CountingConfig { options, any_grid, dispatches, waiting: WaitingDispatches::default() })
     }
 }
 
@@ -115,6 +120,8 @@ pub(super) struct CountedKernel {
     too_large: AtomicBool,
     /// There was one whose workgroups may wait for each other, and would no longer all run at once.
     may_hang: AtomicBool,
+    /// There was one like that beside another one, which might no longer fit with it.
+    is_beside: AtomicBool,
     ended: SegQueue<(usize, DispatchPlace)>,
 }
 
@@ -158,6 +165,7 @@ impl CountedKernel {
             missed: AtomicU64::new(0),
             too_large: AtomicBool::new(false),
             may_hang: AtomicBool::new(false),
+            is_beside: AtomicBool::new(false),
             ended: SegQueue::new(),
         }
     }
@@ -168,24 +176,29 @@ impl CountedKernel {
     }
 
     /// A slot for the dispatch at `place`, if that is to be counted and one is free. It may run on so many compute units, where that is known.
+    ///
+    /// # Errors
+    /// It runs the application's kernel. What is returned then, if anything, is to be kept until it has completed.
     pub(super) fn begin(
         self: &Arc<CountedKernel>,
         place: DispatchPlace,
         launch: &Launch,
         compute_units: Option<u32>,
-    ) -> Option<CountingUse> {
+    ) -> Result<CountingUse, Option<WaitingUse>> {
+        let may_wait = self.rewritten.may_wait && !self.config.any_grid;
+        let waiting = may_wait.then(|| self.config.waiting.enter(place));
         let number = self.launched.fetch_add(1, Ordering::Relaxed);
         if !self.config.dispatches.takes(number, self.kernel.into()) {
-            return None;
+            return Err(waiting);
         }
         let items: u64 = launch.workgroup.iter().map(|size| u64::from(*size)).product();
         let waves = items.div_ceil(WAVEFRONT.into()) as usize;
         let residency = waves.checked_sub(1).and_then(|before| self.residency.get(before));
         let Some(residency) = residency.filter(|residency| residency.counting > 0) else {
             self.too_large.store(true, Ordering::Relaxed);
-            return None;
+            return Err(waiting);
         };
-        if self.rewritten.may_wait && !self.config.any_grid {
+        if let Some(used) = &waiting {
             let sizes = launch.grid.iter().zip(launch.workgroup);
             let counts = sizes.map(|(grid, size)| u64::from(grid.div_ceil(u32::from(size).max(1))));
             let workgroups = counts.fold(1, u64::saturating_mul);
@@ -194,15 +207,20 @@ impl CountedKernel {
             let with_lds = || self.rewritten.residency(waves as u32 * WAVEFRONT, launch.group_segment);
             if loses_some(residency) && loses_some(&with_lds()) {
                 self.may_hang.store(true, Ordering::Relaxed);
-                return None;
+                return Err(waiting);
+            }
+            let is_larger = |residency: Residency| residency.counting < residency.original;
+            if is_larger(*residency) && used.has_others() && is_larger(with_lds()) {
+                self.is_beside.store(true, Ordering::Relaxed);
+                return Err(waiting);
             }
         }
         let geometry = Geometry { grid: launch.grid, workgroup: launch.workgroup };
-        let slot = self.take(geometry.number());
-        if slot.is_none() {
+        let Some(slot) = self.take(geometry.number()) else {
             self.missed.fetch_add(1, Ordering::Relaxed);
-        }
-        Some(CountingUse { counted: Arc::clone(self), slot: slot?, place })
+            return Err(waiting);
+        };
+        Ok(CountingUse { counted: Arc::clone(self), slot, place, _waiting: waiting })
     }
 
     /// A slot of that owner, with one more dispatch in flight.
@@ -233,6 +251,7 @@ pub(super) struct CountingUse {
     counted: Arc<CountedKernel>,
     slot: usize,
     place: DispatchPlace,
+    _waiting: Option<WaitingUse>,
 }
 
 impl CountingUse {
@@ -264,7 +283,12 @@ mod tests {
 
     /// A kernel of codeobject/tests/data/counting.hip, whose workgroups do not wait for each other; its descriptors are at 100 and 200.
     fn counted(dispatches: Dispatches) -> Arc<CountedKernel> {
-        let config = CountingConfig { options: Options::default(), any_grid: false, dispatches };
+        let config = CountingConfig {
+            options: Options::default(),
+            any_grid: false,
+            dispatches,
+            waiting: WaitingDispatches::default(),
+        };
         let object = include_bytes!("../../../codeobject/tests/data/counting-gfx906-o2.co");
         let made = counting::rewrite(object, &config.options, &|name| name == "straight").unwrap();
         let rewritten = made.kernels[0].clone();
@@ -276,7 +300,12 @@ mod tests {
         let mut kernel = Arc::into_inner(counted(Dispatches::All)).unwrap();
         kernel.rewritten.registers.vgprs = 256;
         kernel.rewritten.may_wait = may_wait;
-        let config = CountingConfig { options: Options::default(), any_grid, dispatches: Dispatches::All };
+        let config = CountingConfig {
+            options: Options::default(),
+            any_grid,
+            dispatches: Dispatches::All,
+            waiting: WaitingDispatches::default(),
+        };
         Arc::new(CountedKernel::new(Box::leak(Box::new(config)), 3, &[100, 200], kernel.rewritten))
     }
 
@@ -293,7 +322,8 @@ mod tests {
     #[test]
     fn dispatches_of_one_geometry_share_a_slot() {
         let kernel = counted(Dispatches::All);
-        let begin = |grid| kernel.begin((0, 1, 2), &launch(grid, 64), None).map(|used| (used.object(), used));
+        let begin =
+            |grid| kernel.begin((0, 1, 2), &launch(grid, 64), None).ok().map(|used| (used.object(), used));
         let (first, one) = begin(64).unwrap();
         assert_eq!(begin(64).map(|(object, used)| (object, used.complete()).0), Some(first));
         let (second, other) = begin(128).unwrap();
@@ -313,11 +343,11 @@ mod tests {
     #[test]
     fn what_does_not_fit_or_is_not_meant_runs_as_it_is() {
         let kernel = counted(Dispatches::OneIn(2));
-        let begin = |workgroup| kernel.begin((0, 1, 2), &launch(512, workgroup), None).is_some();
+        let begin = |workgroup| kernel.begin((0, 1, 2), &launch(512, workgroup), None).is_ok();
         assert_eq!([begin(64), begin(64), begin(0), begin(0)], [false, true, false, false]);
         assert!(kernel.too_large.load(Ordering::Relaxed));
         let kernel = large(true, true);
-        assert!(kernel.begin((0, 1, 2), &launch(512, 512), None).is_none(), "eight waves, one of each SIMD");
+        assert!(kernel.begin((0, 1, 2), &launch(512, 512), None).is_err(), "eight waves, one of each SIMD");
         assert!(kernel.too_large.load(Ordering::Relaxed));
     }
 
@@ -326,7 +356,7 @@ mod tests {
         let begins = |any_grid: bool, workgroups: u32, lds: u32, compute_units: Option<u32>| {
             let kernel = large(true, any_grid);
             let launch = Launch { group_segment: lds, ..launch(workgroups * 256 - 7, 256) };
-            let begins = kernel.begin((0, 1, 2), &launch, compute_units).is_some();
+            let begins = kernel.begin((0, 1, 2), &launch, compute_units).is_ok();
             assert_eq!(kernel.may_hang.load(Ordering::Relaxed), !begins);
             begins
         };
@@ -340,7 +370,28 @@ mod tests {
         assert!([1, 4, 30].iter().all(|workgroups| begins(true, *workgroups, 0, Some(3))));
         // Workgroups that do not wait may run one after the other.
         let kernel = large(false, false);
-        assert!(kernel.begin((0, 1, 2), &launch(30 * 256, 256), Some(3)).is_some());
+        assert!(kernel.begin((0, 1, 2), &launch(30 * 256, 256), Some(3)).is_ok());
+    }
+
+    #[test]
+    fn a_kernel_that_waits_gets_no_larger_beside_another_one() {
+        let kernel = large(true, false);
+        let begin = |queue| kernel.begin((0, queue, 2), &launch(256, 256), Some(3));
+        let first = begin(1).ok().expect("alone");
+        assert!(begin(1).is_ok(), "one behind the other");
+        assert!(!kernel.is_beside.load(Ordering::Relaxed));
+        let original = begin(2).err().expect("beside the first");
+        assert!(kernel.is_beside.load(Ordering::Relaxed));
+        drop(first);
+        assert!(begin(3).is_err(), "beside one that is not counted");
+        drop(original);
+        assert!(begin(3).is_ok());
+        // Where the user says so, and where nobody waits.
+        for (may_wait, any_grid) in [(true, true), (false, false)] {
+            let kernel = large(may_wait, any_grid);
+            let begin = |queue| kernel.begin((0, queue, 2), &launch(256, 256), Some(3));
+            assert!(matches!((begin(1), begin(2)), (Ok(_), Ok(_))));
+        }
     }
 
     #[test]
@@ -399,7 +450,7 @@ mod tests {
     fn any_number_of_geometries_is_counted_where_a_slot_is_free() {
         let kernel = counted(Dispatches::All);
         for grid in 1..500 {
-            let used = kernel.begin((0, 1, grid.into()), &launch(grid, 64), None).expect("a free slot");
+            let used = kernel.begin((0, 1, grid.into()), &launch(grid, 64), None).ok().expect("a free slot");
             used.complete();
             assert!(kernel.while_idle(used.slot, || ()).is_some());
         }

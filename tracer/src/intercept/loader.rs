@@ -412,7 +412,9 @@ impl Loader {
     fn want(&mut self, original: Original, symbols: &mut BTreeSet<String>) {
         let Some(gpu) = self.runtime.gpus.of(original.agent) else { return };
         let Some(kernel) = kernels::get(original.kernel) else { return };
-        let Some(facts) = kernel.facts.clone() else { return };
+        let Some(facts) = kernel.facts.clone() else {
+            return self.cannot_count(gpu, &kernel.name());
+        };
         if self.config.probe.is_some()
             && let Some(plain) = rpd_codeobject::original_symbol(&facts.symbol)
         {

@@ -13,7 +13,7 @@ use rpd_transport::log;
 use rpd_transport::records::KernelId;
 
 use super::choice::Choice;
-use super::counting::CountingUse;
+use super::counting::{CountingUse, WaitingUse};
 use super::gate::{DispatchGate, DispatchPlace};
 use super::kernargs::Taken;
 use super::outcomes;
@@ -72,6 +72,8 @@ pub(crate) struct InUse {
     gate: Option<Arc<DispatchGate>>,
     probe: Option<ProbeUse>,
     counting: Option<CountingUse>,
+    /// Of the application's kernel, where nothing runs in its place.
+    waiting: Option<WaitingUse>,
     _kernargs: Option<Taken>,
 }
 
@@ -83,8 +85,8 @@ impl Replacer {
         Replacer { generation: 0, places: [const { (0, None) }; Replacer::PLACES] }
     }
 
-    /// Replaces the kernel of the dispatch packet at `place`, where something may run in its place: the other kernel's number in records, and what
-    /// is to be kept until the dispatch has completed. Results are compared of dispatches that are `recorded`, and those are instrumented or counted.
+    /// Replaces the kernel of the dispatch packet at `place`, where something may run in its place: the other kernel's number in records, or none
+    /// where the application's own runs, and what is to be kept until the dispatch has completed. Results are compared of dispatches that are `recorded`, and those are instrumented or counted.
     /// The queue may use so many `compute_units`, where that is known.
     ///
     /// # Safety
@@ -96,7 +98,7 @@ impl Replacer {
         place: DispatchPlace,
         compute_units: Option<u32>,
         recorded: bool,
-    ) -> Option<(KernelId, InUse)> {
+    ) -> Option<(Option<KernelId>, InUse)> {
         let choice = self.find(packet.kernel_object)?;
         let launch = Launch {
             grid: packet.grid,
@@ -132,7 +134,21 @@ impl Replacer {
             probe = Some(instrumented.begin(place, launch, kernargs.take()?)?);
         }
         let counting = match &planned.counting {
-            Some(counted) if recorded => Some(counted.begin(place, &launch, compute_units)?),
+            Some(counted) if recorded => match counted.begin(place, &launch, compute_units) {
+                Ok(counting) => Some(counting),
+                Err(waiting) => {
+                    let loaded = Arc::clone(&planned.loaded);
+                    let original = |waiting| InUse {
+                        loaded,
+                        gate: None,
+                        probe: None,
+                        counting: None,
+                        waiting: Some(waiting),
+                        _kernargs: None,
+                    };
+                    return waiting.map(|waiting| (None, original(waiting)));
+                }
+            },
             Some(_) => return None,
             None => None,
         };
@@ -150,7 +166,10 @@ impl Replacer {
         let gate = original.and_then(|(validation, original)| {
             validate::ask(validation, place, launch, (original, *packet), &loaded)
         });
-        Some((planned.kernel, InUse { loaded, gate, probe, counting, _kernargs: kernargs }))
+        Some((
+            Some(planned.kernel),
+            InUse { loaded, gate, probe, counting, waiting: None, _kernargs: kernargs },
+        ))
     }
 
     fn find(&mut self, object: u64) -> Option<&Choice> {
@@ -193,7 +212,8 @@ impl InUse {
     /// The dispatch of `kernel` has been the oldest of its queue for ten seconds, whatever the reason: the user hears that it is not the
     /// application's kernel, once for each candidate.
     pub(crate) fn say_that_it_is_long(&self, kernel: KernelId) {
-        if self.waits_at().is_some_and(|gate| !gate.is_open()) {
+        let is_original = self.waiting.is_some();
+        if is_original || self.waits_at().is_some_and(|gate| !gate.is_open()) {
             return;
         }
         if let Some(kernel) =

@@ -62,11 +62,14 @@ impl CounterMemory {
     ) -> Option<CounterMemory> {
         // SAFETY: the caller's promise.
         let host = unsafe { runtime.memory.kernargs(&[agent], size) }?;
-        // SAFETY: the caller's promise; so many bytes that were just allocated.
+        // SAFETY: the caller's promise; so many bytes that were just allocated. Those of a copy that did not end stay.
         let device = unsafe {
             host.write_bytes(0, size);
-            let device = runtime.memory.of_device(agent, size);
-            device.filter(|device| runtime.copy_to(agent, device.as_ptr() as u64, host, size, PATIENCE))
+            let Some(device) = runtime.memory.of_device(agent, size) else {
+                runtime.memory.free(host);
+                return None;
+            };
+            runtime.copy_to(agent, device.as_ptr() as u64, host, size, PATIENCE).then_some(device)
         }?;
         let host = Mutex::new(HostMemory(host));
         Some(CounterMemory { runtime: *runtime, agent, device, host, size })
@@ -145,7 +148,7 @@ pub(in crate::intercept) struct BlockCounters {
     blocks: Vec<CountedBlock>,
     slots: Mutex<Vec<ReadSlot>>,
     /// Which reasons of [`BlockCounters::refuse_launches`] were said.
-    said: [AtomicBool; 2],
+    said: [AtomicBool; 3],
 }
 
 /// What is known of a slot.
@@ -268,6 +271,11 @@ impl BlockCounters {
             (
                 &self.kernel.may_hang,
                 "its workgroups may wait for each other, and would no longer all run at once (rpd probe --any-grid counts it there too)",
+            ),
+            (
+                &self.kernel.is_beside,
+                "its workgroups may wait for each other, as those of a kernel on another queue at the same time, and both might no longer fit \
+                 together (rpd probe --any-grid counts it there too)",
             ),
         ];
         for ((happened, why), said) in reasons.into_iter().zip(&self.said) {

@@ -16,7 +16,7 @@ use rpd_transport::records::KernelId;
 use rpd_transport::source::Block;
 
 use super::{ApplicationKernel, LDS, Loader, load};
-use crate::gpu::kernels;
+use crate::gpu::{kernels, selection};
 use crate::hsa_runtime::agent::Gpu;
 use crate::intercept::candidate::CandidateError;
 use crate::intercept::choice::Planned;
@@ -107,10 +107,10 @@ impl Loader {
     /// The rewritten kernel that runs in the place of the application's; nothing where there is none.
     pub(super) fn count(&mut self, wanted: &ApplicationKernel) -> Option<Planned> {
         let config = self.config.counting.as_ref()?;
-        let bytes = Arc::clone(wanted.bytes.as_ref()?);
         if kernels::is_runtimes(&wanted.facts.name) {
             return None;
         }
+        let bytes = Arc::clone(wanted.bytes.as_ref()?);
         let key = (wanted.gpu.index, bytes.as_ptr() as usize);
         if !self.counted.objects.contains_key(&key) {
             let counted = self.rewrite(wanted, config, bytes);
@@ -132,6 +132,14 @@ impl Loader {
             refused: OnceLock::new(),
             said: AtomicBool::new(false),
         })
+    }
+
+    /// Says that a kernel runs as it is, since the recorder has not seen where it came from.
+    pub(super) fn cannot_count(&mut self, gpu: &Gpu, name: &str) {
+        if self.config.counting.is_some() && !kernels::is_runtimes(name) && selection::has(name) {
+            let why = format!("{name} is not counted on GPU {}: its code object is not known", gpu.index);
+            self.refuse(Path::new(THE_PROGRAM), "", &gpu.target, why);
+        }
     }
 
     /// Rewrites the code object that `wanted` is of, with all of its kernels that may be counted, and loads it.
@@ -203,7 +211,11 @@ impl Loader {
         // SAFETY: the runtime lives, and waits for this thread before it goes (`stop`).
         let memory =
             unsafe { CounterMemory::allocate(&self.runtime, gpu.agent, made.kernels.iter().map(size).sum()) };
-        let memory = Arc::new(memory.ok_or("the runtime has no memory for counters")?);
+        let Some(memory) = memory.map(Arc::new) else {
+            // SAFETY: as above; nothing has its kernels.
+            unsafe { self.runtime.code.unload(executable) };
+            return Err("the runtime has no memory for counters".into());
+        };
         let outcome = self.of_the_program(gpu) as u32;
         let lines = SourceLines::of(bytes).unwrap_or_default();
         let (mut kernels, mut cells, mut from) = (BTreeMap::new(), BTreeMap::new(), 0);
@@ -211,17 +223,22 @@ impl Loader {
             let place = from;
             from += size(kernel);
             let Some(original) = all.get(&kernel.name) else { continue };
-            let symbol = &original.facts.symbol;
             // An id of a block has no room for more.
             let is_numbered = u64::from(original.kernel) < u64::from(Block::MOST) - 1
                 && kernel.blocks.len() < Block::MOST as usize;
-            if !is_numbered {
-                let name = original.facts.demangled();
-                let why = format!("{name} is not counted on GPU {}: it has too many blocks", gpu.index);
-                self.refuse(Path::new(THE_PROGRAM), "", &gpu.target, why);
-                continue;
-            }
-            let Some(object) = objects.get(symbol) else { continue };
+            let object = match (is_numbered, objects.get(&original.facts.symbol)) {
+                (true, Some(object)) => object,
+                (is_numbered, _) => {
+                    let name = original.facts.demangled();
+                    let what = match is_numbered {
+                        true => "the runtime does not name its copy",
+                        false => "it has too many blocks",
+                    };
+                    let why = format!("{name} is not counted on GPU {}: {what}", gpu.index);
+                    self.refuse(Path::new(THE_PROGRAM), "", &gpu.target, why);
+                    continue;
+                }
+            };
             let at = |address: u64| object.wrapping_sub(kernel.original_descriptor).wrapping_add(address);
             let mut facts = original.facts.clone();
             (facts.vgpr_count, facts.sgpr_count) = (kernel.registers.vgprs, kernel.registers.sgprs);

@@ -119,10 +119,15 @@ pub(super) unsafe extern "C-unwind" fn create(
     let gpu = hsa.known.gpus.of(agent).filter(|_| hsa.usable());
     let cooperative = kind == COOPERATIVE;
     if cooperative && gpu.is_some() {
-        log::info(|| {
-            "cooperative queues are shared in the runtime: their kernels are not recorded".to_string()
-        });
-        intercept::cannot("on cooperative queues, which the runtime shares");
+        static SAID: AtomicBool = AtomicBool::new(false);
+        if !SAID.swap(true, Ordering::Relaxed) {
+            guard((), || {
+                log::problem(
+                    "the program uses cooperative queues of the HSA runtime: their kernels are not recorded",
+                );
+                intercept::cannot("on cooperative queues, which the runtime shares");
+            });
+        }
     }
     let mut refused = false;
     if let Some(gpu) = gpu.filter(|_| !cooperative) {

@@ -1,0 +1,151 @@
+//! What cannot be counted runs as it is, and the recorder says why, once.
+//!
+//! Kernels in assembly take the place of `aql_count`, which a program loads as a module and launches three times.
+
+use std::fs;
+
+use super::{counted, with};
+use crate::harness::{Dir, Ran, Run, aql_code_object, program, tool};
+use crate::hazards::hazard;
+
+/// A module for gfx900 with a kernel of so many scalar registers, which adds 1 for each work-item and then does what `code` says; `data` is behind it.
+fn module(dir: &Dir, scalars: u32, code: &str, data: &str) -> String {
+    let (source, object) = (dir.path("kernel.s"), dir.path("kernel.co"));
+    let text = format!(
+        "
+        .text
+        .globl aql_count
+        .p2align 8
+        .type aql_count,@function
+aql_count:
+        s_load_dwordx2 s[2:3], s[0:1], 0x0
+        v_mov_b32_e32 v0, 1
+        v_mov_b32_e32 v1, 0
+        v_mov_b32_e32 v2, 0
+        s_waitcnt lgkmcnt(0)
+        global_atomic_add_x2 v2, v[0:1], s[2:3]
+        {code}
+        s_endpgm
+        .size aql_count, .-aql_count
+        .rodata
+        .p2align 6
+        .amdhsa_kernel aql_count
+            .amdhsa_user_sgpr_kernarg_segment_ptr 1
+            .amdhsa_next_free_vgpr 8
+            .amdhsa_next_free_sgpr {scalars}
+        .end_amdhsa_kernel
+        {data}
+        .amdgpu_metadata
+---
+amdhsa.version: [1, 1]
+amdhsa.target: amdgcn-amd-amdhsa--gfx900
+amdhsa.kernels:
+  - .name: aql_count
+    .symbol: aql_count.kd
+    .kernarg_segment_size: 8
+    .kernarg_segment_align: 8
+    .group_segment_fixed_size: 0
+    .private_segment_fixed_size: 0
+    .wavefront_size: 64
+    .sgpr_count: {scalars}
+    .vgpr_count: 8
+    .max_flat_workgroup_size: 256
+    .args:
+      - .name: count
+        .size: 8
+        .offset: 0
+        .value_kind: global_buffer
+        .address_space: global
+        .end_amdgpu_metadata
+"
+    );
+    fs::write(&source, text).unwrap();
+    let options = ["-target", "amdgcn-amd-amdhsa", "-mcpu=gfx900", "-mcode-object-version=4", "-nogpulib"];
+    let files = [source.to_str().unwrap(), "-o", object.to_str().unwrap()];
+    tool("clang-15", &[&options[..], &files].concat());
+    format!("module={}", object.display())
+}
+
+/// The program's output is that of a run without the recorder; what the recorder said, and the reasons in the trace.
+#[track_caller]
+fn said(dir: &Dir, arguments: &[&str]) -> (Vec<String>, Vec<String>) {
+    let without = Dir::new();
+    let plain = with(Run::new(&without, program("blocks")), arguments).run();
+    let ran = with(counted(dir, "count").gpus(1), arguments).run();
+    assert_eq!(ran.expect(0).stdout, plain.expect(0).stdout, "{ran}");
+    (lines(&ran), reasons(dir))
+}
+
+fn lines(ran: &Ran) -> Vec<String> {
+    ran.stderr.lines().map(String::from).collect()
+}
+
+fn reasons(dir: &Dir) -> Vec<String> {
+    dir.trace("trace.rpd")
+        .texts("select reason from ext_candidate where path = '(the program)' and reason <> '' order by 1")
+}
+
+const NOTHING: &str = "no basic blocks were counted: no kernel that the program has loaded and the user has selected could be rewritten";
+
+/// A kernel that has no registers left, one with more blocks than a trace can number, and a code object as a whole. The module is loaded three times,
+/// and the reason is there once.
+#[test]
+fn each_reason_is_said_once() {
+    let full =
+        "aql_count is not counted on GPU 0: no free scalar registers: 101 of 102 are in use, 5 are needed";
+    let many = "aql_count is not counted on GPU 0: it has too many blocks";
+    let whole = "a code object is not counted on GPU 0: it is too large";
+    let branches = format!(".rept {}\ns_branch 0\n.endr", (1 << 16) + 1);
+    let huge = format!(".bss\n.globl huge\nhuge:\n.zero {}", 1u64 << 30);
+    let cases =
+        [(101, "s_movk_i32 s100, 1", "", full), (16, &branches, "", many), (16, "", huge.as_str(), whole)];
+    for (scalars, code, data, reason) in cases {
+        let dir = Dir::new();
+        let module = module(&dir, scalars, code, data);
+        let (lines, reasons) = said(&dir, &[&module]);
+        assert_eq!(reasons, [reason]);
+        assert_eq!(lines.len(), 2, "{lines:?}");
+        assert!(lines.iter().any(|line| line.contains(reason)), "{lines:?}");
+        assert!(lines.iter().any(|line| line.contains(NOTHING)), "{lines:?}");
+    }
+    // Others are counted beside one that is not.
+    let dir = Dir::new();
+    let module = module(&dir, 101, "s_movk_i32 s100, 1", "");
+    let (lines, reasons) = said(&dir, &["collatz", &module]);
+    assert_eq!((lines.len(), reasons), (1, vec![full.to_string()]), "{lines:?}");
+}
+
+/// Device memory is refused, once in each place: the program has its results wherever it has them without the recorder's kernels.
+#[test]
+fn without_memory_for_counting_kernels() {
+    let said = (1..40).any(|number| {
+        let (dir, without) = (Dir::new(), Dir::new());
+        let plain = Run::new(&without, program("blocks")).arg("straight").run();
+        let refused = format!("[[fault]]\nkind = \"allocation\"\nnth = {number}\n");
+        let ran = counted(&dir, "count").gpus(1).config(&refused).arg("straight").run();
+        if !ran.status.success() {
+            // The program's own memory.
+            return false;
+        }
+        assert_eq!(ran.stdout, plain.stdout, "{number}: {ran}");
+        let line = "nothing is counted on GPU 0: the runtime refuses it (";
+        ran.stderr.matches(line).count() == 1 && ran.stderr.matches(NOTHING).count() == 1
+    });
+    assert!(said);
+}
+
+/// A code object that came by a way that the recorder does not see.
+#[test]
+fn code_that_was_not_seen_is_named() {
+    let (dir, without) = (Dir::new(), Dir::new());
+    let run = |run: Run<'static>| run.arg(aql_code_object("gfx900")).run();
+    let plain = run(Run::new(Box::leak(Box::new(without)), hazard("old_load")));
+    let dir: &'static Dir = Box::leak(Box::new(dir));
+    let ran = run(Run::new(dir, hazard("old_load"))
+        .recorded(crate::harness::Loading::Preload)
+        .env("RPDT_COUNT_BLOCKS", "count"));
+    assert_eq!(ran.expect(0).stdout, plain.expect(0).stdout, "{ran}");
+    let reason = "aql_count is not counted on GPU 0: its code object is not known";
+    assert_eq!(reasons(dir), [reason]);
+    assert!(ran.stderr.contains(reason) && ran.stderr.lines().count() == 1, "{ran}");
+}
