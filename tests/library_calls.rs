@@ -50,6 +50,8 @@ fn calls_have_their_arguments_whatever_passes_them() {
             "miopen miopenConvolutionForward",
             "miopen miopenConvolutionForward",
             "miopen miopenConvolutionForward",
+            "cudnn cudnnConvolutionForward",
+            "cudnn cudnnConvolutionForward",
             "rocblas rocblas_saxpy",
         ],
         "what a library calls of itself is part of its call, and the call that threw is lost"
@@ -76,7 +78,7 @@ fn calls_have_their_arguments_whatever_passes_them() {
         "{}",
         args[15]
     );
-    assert!(args[23].contains("alpha=0x5000 |"), "a scalar in the GPU's memory: {}", args[23]);
+    assert!(args[25].contains("alpha=0x5000 |"), "a scalar in the GPU's memory: {}", args[25]);
     let product = " | transA=HIPBLAS_OP_T | transB=HIPBLAS_OP_N | m=32 | n=64 | k=48 | a_type=HIP_R_16F | b_type=HIP_R_16F | c_type=HIP_R_16F | \
                    d_type=HIP_R_16F | compute_type=HIPBLAS_COMPUTE_32F | scale_type=HIP_R_32F | lda=50 | ldb=48 | ldc=32 | ldd=32";
     for args in &args[16..18] {
@@ -93,6 +95,9 @@ fn calls_have_their_arguments_whatever_passes_them() {
                        pad=1,1 | stride=1,1 | dilation=1,1 | groups=1";
     assert!(args[20].ends_with(convolution) && args[21].ends_with(convolution), "{} {}", args[20], args[21]);
     assert!(!args[22].contains(" | in="), "its descriptor is gone: {}", args[22]);
+    let convolution = " | data_type=CUDNN_DATA_FLOAT | mode=CUDNN_CROSS_CORRELATION | in=2,6,8,16 | filter=4,3,3,5 | out=2,4,8,14 | pad=1,1 | stride=1,1 | \
+                       dilation=1,1 | groups=2";
+    assert!(args[23].ends_with(convolution) && !args[24].contains(" | in="), "{} {}", args[23], args[24]);
     let lost = trace.lost();
     assert!(
         lost.len() == 1 && lost.iter().all(|(cause, count)| cause.ends_with("::abandoned") && count == "1"),
@@ -199,6 +204,10 @@ fn configurations_have_time_speed_kernels_and_a_command() {
     assert!((rate - 2.0 * 2.0 * (2 * 4 * 8 * 14) as f64 * 45.0).abs() < 1e-6 * rate, "{convolution}");
     let driver = "./bin/MIOpenDriver conv -n 2 -c 3 -H 8 -W 16 -k 4 -y 3 -x 5 -p 1 -q 1 -u 1 -v 1 -l 1 -j 1 --out_layout NHWC -m conv -g 1 -F 1 -t 1";
     assert_eq!(convolution["bench"], driver);
+    // Twice as many channels in two groups: as many products.
+    let of_cudnn = of("cudnnConvolutionForward", "in=2,6,8,16");
+    let rate = of_cudnn["gflop_per_s"].as_f64().unwrap() * of_cudnn["gpu_ns"].as_f64().unwrap();
+    assert!((rate - 2.0 * (2 * 4 * 8 * 14) as f64 * 45.0).abs() < 1e-6 * rate, "{of_cudnn}");
     let written = tool(
         rpd().to_str().unwrap(),
         &["export", "library-trace", "--date", "today", file.to_str().unwrap()],

@@ -32,7 +32,9 @@ impl Work {
         if let Some(Collective { bytes, bus_factor, .. }) = Collective::of(function, arguments) {
             return Work { flop: None, bytes: Some(bytes), bus_factor };
         }
-        if function.starts_with("miopenConvolution") && !function.ends_with("CompileSolution") {
+        let is_convolution =
+            function.starts_with("miopenConvolution") || function.starts_with("cudnnConvolution");
+        if is_convolution && !function.ends_with("CompileSolution") {
             return of_convolution(arguments).unwrap_or_default();
         }
         let Some((name, letter)) = blas(function) else { return Work::default() };
@@ -78,10 +80,16 @@ fn of_convolution(arguments: &Arguments<'_>) -> Option<Work> {
     let of_one = product(filter.get(1..)?);
     let side = if arguments.text("mode") == Some("miopenTranspose") { &input } else { &output };
     let bytes = match arguments.text("data_type")? {
-        "miopenInt8" | "miopenFloat8" | "miopenBFloat8" => 1.0,
-        "miopenHalf" | "miopenBFloat16" => 2.0,
-        "miopenFloat" | "miopenInt32" => 4.0,
-        "miopenDouble" | "miopenInt64" => 8.0,
+        "miopenInt8"
+        | "miopenFloat8"
+        | "miopenBFloat8"
+        | "CUDNN_DATA_INT8"
+        | "CUDNN_DATA_UINT8"
+        | "CUDNN_DATA_FP8_E4M3"
+        | "CUDNN_DATA_FP8_E5M2" => 1.0,
+        "miopenHalf" | "miopenBFloat16" | "CUDNN_DATA_HALF" | "CUDNN_DATA_BFLOAT16" => 2.0,
+        "miopenFloat" | "miopenInt32" | "CUDNN_DATA_FLOAT" | "CUDNN_DATA_INT32" => 4.0,
+        "miopenDouble" | "miopenInt64" | "CUDNN_DATA_DOUBLE" | "CUDNN_DATA_INT64" => 8.0,
         _ => return None,
     };
     let elements = product(&input) + product(&filter) + product(&output);
@@ -162,6 +170,18 @@ mod tests {
             (Some(2.0 * (2 * 4 * 6 * 12) as f64 * 45.0), Some(2 * elements))
         );
         assert_eq!(of("miopenConvolutionBackwardWeightsImmediate", sizes), forward);
+        let of_cudnn = sizes
+            .replace("miopenHalf", "CUDNN_DATA_HALF")
+            .replace("miopenConvolution", "CUDNN_CROSS_CORRELATION");
+        for function in ["cudnnConvolutionForward", "cudnnConvolutionBackwardFilter"] {
+            assert_eq!(of(function, &of_cudnn), forward, "{function}");
+        }
+        let packed = of_cudnn.replace("CUDNN_DATA_HALF", "CUDNN_DATA_INT8x4");
+        assert_eq!(
+            of("cudnnConvolutionForward", &packed),
+            Work::default(),
+            "what a channel is depends on the layout"
+        );
         // Two groups: a filter has half of the channels.
         let groups = "data_type=miopenFloat | mode=miopenConvolution | in=1,4,8,8 | filter=6,2,3,3 | out=1,6,6,6 | groups=2";
         assert_eq!(of("miopenConvolutionForward", groups).flop, Some(2.0 * 216.0 * 18.0));

@@ -36,6 +36,13 @@ int miopenInitConvolutionDescriptor(void *convolution, int mode, int pad_h, int 
 int miopenSetConvolutionGroupCount(void *convolution, int groups);
 int miopenConvolutionForward(void *handle, const void *alpha, void *x_tensor, const void *x, void *w_tensor, const void *w, void *convolution,
                              int algorithm, const void *beta, void *y_tensor, void *y, void *workspace, size_t bytes);
+int cudnnSetTensor4dDescriptor(void *tensor, int format, int type, int n, int c, int h, int w);
+int cudnnSetFilter4dDescriptor(void *filter, int type, int format, int k, int c, int h, int w);
+int cudnnSetConvolution2dDescriptor(void *convolution, int pad_h, int pad_w, int u, int v, int dilation_h, int dilation_w, int mode, int compute);
+int cudnnSetConvolutionGroupCount(void *convolution, int groups);
+int cudnnDestroyFilterDescriptor(void *filter);
+int cudnnConvolutionForward(void *handle, const void *alpha, void *x_tensor, const void *x, void *w_filter, const void *w, void *convolution,
+                            int algorithm, void *workspace, size_t bytes, const void *beta, void *y_tensor, void *y);
 int rocsolver_sgesvdx(void *handle, int left, int right, int range, int m, int n, float *a, int lda, float vl, float vu, int il, int iu,
                       int *nsv, float *s, float *u, int ldu, float *v, int ldv, int *ifail, int *info);
 }
@@ -44,6 +51,8 @@ enum { NONE = 111, TRANSPOSE = 112, INVALID_SIZE = 4 };
 
 // Of hipBLASLt: HIPBLAS_COMPUTE_32F, HIP_R_32F and HIP_R_16F, attributes of layouts and products.
 enum { COMPUTE_32F = 2, R_32F = 0, R_16F = 2, BATCH_COUNT = 0, BATCH_OFFSET = 1, TRANS_A = 0, EPILOGUE = 2, WITH_BIAS = 4 };
+// Of cuDNN.
+enum { CHANNELS_FIRST = 0, FLOATS = 0, CROSS_CORRELATION = 1 };
 // Of MIOpen.
 enum { FLOAT = 1, CONVOLUTION = 0 };
 

@@ -51,6 +51,22 @@ static void by_descriptors() {
     convolve();
 }
 
+static void by_descriptors_of_cudnn() {
+    static char x, w, y, convolution;
+    static float alpha = 1;
+    cudnnSetTensor4dDescriptor(&x, CHANNELS_FIRST, FLOATS, 2, 6, 8, 16);
+    cudnnSetFilter4dDescriptor(&w, FLOATS, CHANNELS_FIRST, 4, 3, 3, 5);
+    cudnnSetTensor4dDescriptor(&y, CHANNELS_FIRST, FLOATS, 2, 4, 8, 14);
+    cudnnSetConvolution2dDescriptor(&convolution, 1, 1, 1, 1, 1, 1, CROSS_CORRELATION, FLOATS);
+    cudnnSetConvolutionGroupCount(&convolution, 2);
+    auto convolve = [&] {
+        cudnnConvolutionForward(nullptr, &alpha, &x, nullptr, &w, nullptr, &convolution, 1, nullptr, 99, &alpha, &y, nullptr);
+    };
+    convolve();
+    cudnnDestroyFilterDescriptor(&w);
+    convolve();
+}
+
 int main(int argc, char **argv) {
     void *handle = nullptr;
     rocblas_create_handle(&handle);
@@ -88,6 +104,7 @@ int main(int argc, char **argv) {
     rocsolver_sgesvdx(handle, 191, 191, 231, 5, 6, nullptr, 7, 0.5f, 1.5f, 1, 2, nullptr, nullptr, nullptr, 8, nullptr, 9, nullptr, (int *)0xf0);
 
     by_descriptors();
+    by_descriptors_of_cudnn();
 
     // Scalars in the GPU's memory are not looked at.
     rocblas_set_pointer_mode(handle, 1);

@@ -93,7 +93,8 @@ pub(super) unsafe fn keep(
     if !function.has_succeeded(saved.result[0]) {
         return room.end;
     }
-    for (number, argument) in function.arguments.iter().enumerate().filter(|(_, argument)| !argument.hidden) {
+    for number in function.leading.iter().copied() {
+        let Some(argument) = function.arguments.get(number) else { continue };
         let value = |number: usize| {
             let argument = function.arguments.get(number)?;
             function.value(argument, &room.into[..room.end])
@@ -561,6 +562,51 @@ mod tests {
         assert!(text.contains(" | pad=1,2,3 | stride=1,1,1 | "), "{text}");
         note("miopenDestroyConvolutionDescriptor", &[0x330]);
         assert!(!kept("miopenConvolutionForward", &forward, 0, true).contains("filter="));
+    }
+
+    #[test]
+    fn convolutions_of_cudnn_say_what_their_descriptors_are() {
+        // CUDNN_TENSOR_NHWC, CUDNN_DATA_HALF.
+        note("cudnnSetTensor4dDescriptor", &[0x400, 1, 2, 2, 6, 8, 16]);
+        note("cudnnSetFilter4dDescriptor", &[0x410, 2, 0, 4, 3, 3, 5]);
+        let (lengths, strides) = ([2_i32, 4, 8, 14], [448_i32, 112, 14, 1]);
+        note("cudnnSetTensorNdDescriptor", &[0x420, 2, 4, lengths.as_ptr() as u64, strides.as_ptr() as u64]);
+        // Groups stay where the rest is set after them. CUDNN_CROSS_CORRELATION.
+        note("cudnnSetConvolutionGroupCount", &[0x430, 2]);
+        let forward = [1, 0, 0x400, 0xa, 0x410, 0xb, 0x430, 1, 0, 0, 0, 0x420, 0xc];
+        let said = || kept("cudnnConvolutionForward", &forward, 0, true);
+        assert!(!said().contains(" | in="), "it has no sizes yet");
+        note("cudnnSetConvolution2dDescriptor", &[0x430, 1, 1, 1, 2, 1, 1, 1, 0]);
+        let sizes = " | data_type=CUDNN_DATA_HALF | mode=CUDNN_CROSS_CORRELATION | in=2,6,8,16 | in_layout=channels_last | filter=4,3,3,5 | \
+                     out=2,4,8,14 | pad=1,1 | stride=1,2 | dilation=1,1 | groups=2";
+        assert!(said().ends_with(sizes), "{}", said());
+        let data = [1, 0, 0x410, 0xa, 0x420, 0xb, 0x430, 1, 0, 0, 0, 0x400, 0xc];
+        let filter = [1, 0, 0x400, 0xa, 0x420, 0xb, 0x430, 1, 0, 0, 0, 0x410, 0xc];
+        for (name, integers) in
+            [("cudnnConvolutionBackwardData", data), ("cudnnConvolutionBackwardFilter", filter)]
+        {
+            let text = kept(name, &integers, 0, true);
+            assert!(text.ends_with(sizes), "{name}: {text}");
+        }
+        // Three dimensions in space.
+        let volume = [[2_i32, 6, 4, 8, 16], [4, 3, 1, 3, 5], [2, 4, 4, 8, 14]];
+        let of = |place: usize| volume[place].as_ptr() as u64;
+        note("cudnnSetTensorNdDescriptorEx", &[0x400, 0, 0, 5, of(0)]);
+        note("cudnnSetFilterNdDescriptor", &[0x410, 0, 0, 5, of(1)]);
+        note("cudnnSetTensorNdDescriptorEx", &[0x420, 0, 0, 5, of(2)]);
+        let spatial = [[0_i32, 1, 1], [1, 1, 2], [1, 1, 1]];
+        let lists = spatial.each_ref().map(|list| list.as_ptr() as u64);
+        note("cudnnSetConvolutionNdDescriptor", &[&[0x430, 3], &lists[..], &[0, 0]].concat());
+        let sizes = " | data_type=CUDNN_DATA_FLOAT | mode=CUDNN_CONVOLUTION | in=2,6,4,8,16 | filter=4,3,1,3,5 | out=2,4,4,8,14 | pad=0,1,1 | \
+                     stride=1,1,2 | dilation=1,1,1 | groups=2";
+        assert!(said().ends_with(sizes), "{}", said());
+        // More dimensions than are kept.
+        let many = [1_i32; 6];
+        note("cudnnSetTensorNdDescriptorEx", &[0x420, 0, 0, 6, many.as_ptr() as u64]);
+        assert!(!said().contains(" | in="), "{}", said());
+        note("cudnnSetTensorNdDescriptorEx", &[0x420, 0, 0, 5, of(2)]);
+        note("cudnnDestroyFilterDescriptor", &[0x410]);
+        assert!(!said().contains(" | in="), "its filter is gone: {}", said());
     }
 
     #[test]

@@ -145,6 +145,8 @@ pub(super) struct LibraryFunction {
     /// It returns a number, which is shown.
     pub(super) returns_number: Option<ReturnedNumber>,
     pub(super) arguments: Vec<Argument>,
+    /// Places of those that lead to words, and are looked at.
+    pub(super) leading: Vec<usize>,
     /// General registers, vector registers and words of the stack by which it is passed something.
     pub(super) integers: u8,
     pub(super) floats: u8,
@@ -313,12 +315,15 @@ fn function(
         arguments.push(Argument { name, class, place, hidden });
     }
     let subject = Subject::of(name, &arguments);
+    let leads = |argument: &Argument| !argument.hidden && argument.class.leads_to_words();
+    let leading = (0..arguments.len()).filter(|place| leads(&arguments[*place])).collect();
     Some(LibraryFunction {
         name,
         library,
         status: numbers.get(status).copied(),
         returns_number: ReturnedNumber::of(status),
         arguments,
+        leading,
         integers: passed.integers,
         floats: passed.floats,
         words: passed.words,

@@ -1,4 +1,4 @@
-//! What calls are passed by descriptors: sizes and types of matrices and products (hipBLASLt, cuBLASLt), of tensors and convolutions (MIOpen).
+//! What calls are passed by descriptors: sizes and types of matrices and products (hipBLASLt, cuBLASLt), of tensors and convolutions (MIOpen, cuDNN).
 //!
 //! Noted when a descriptor is made or changed, whether or not anything is recorded, and asked at the end of a call that uses it: the next
 //! descriptor may have the same address. What is asked becomes words behind the call's arguments, and text in the file.
@@ -132,7 +132,15 @@ impl Subject {
                 place(&["beta"])?,
             ])),
             _ if name.ends_with("CompileSolution") => None,
-            _ if name.starts_with("miopenConvolution") || name.starts_with("miopenFindConvolution") => {
+            _ if [
+                "miopenConvolution",
+                "miopenFindConvolution",
+                "cudnnConvolution",
+                "cudnnFindConvolution",
+            ]
+            .iter()
+            .any(|begin| name.starts_with(begin)) =>
+            {
                 Some(Subject::Convolution([
                     place(&["xDesc", "dxDesc"])?,
                     place(&["wDesc", "dwDesc"])?,
@@ -208,9 +216,14 @@ pub(super) fn note(function: &LibraryFunction, kept: &[u8]) {
     let number = |name| given.number(name).unwrap_or(0);
     let enumerated = |name| given.number(name).map_or(0, |value| value as i32);
     let ends = |end| function.name.ends_with(end);
+    let begins = |begin| function.name.starts_with(begin);
     match () {
         // What is made in the program's own memory, by Init, goes without a word.
-        () if ends("Destroy") || ends("Init_internal") || function.name.starts_with("miopenDestroy") => {
+        () if ends("Destroy")
+            || ends("Init_internal")
+            || begins("miopenDestroy")
+            || begins("cudnnDestroy") =>
+        {
             change(address, |_| None);
         }
         () if ends("MatrixLayoutCreate") => {
@@ -234,18 +247,23 @@ pub(super) fn note(function: &LibraryFunction, kept: &[u8]) {
             // One that cannot be read may have changed anything.
             change(address, |known| set.and_then(|(attribute, value)| Some(known?.with(attribute, value))));
         }
-        () if function.name == "miopenSetConvolutionGroupCount" => {
+        () if ends("SetConvolutionGroupCount") => {
             let groups = number("groupCount");
-            change(address, |known| match known {
-                Some(Descriptor::Convolution(convolution)) => {
-                    Some(Descriptor::Convolution(Convolution { groups, ..convolution }))
-                }
-                other => other,
+            change(address, |known| {
+                Some(Descriptor::Convolution(Convolution { groups, ..Convolution::known(known) }))
             });
         }
-        () if function.name.starts_with("miopenInitConvolution") => {
+        () if begins("miopenInitConvolution") => {
             let convolution = Convolution::made(&given);
             change(address, |_| Some(Descriptor::Convolution(convolution)));
+        }
+        // Of cuDNN, what is set goes over what was there, of which the groups stay.
+        () if begins("cudnnSetConvolution") => {
+            let mut convolution = Convolution::made(&given);
+            change(address, |known| {
+                convolution.groups = Convolution::known(known).groups;
+                Some(Descriptor::Convolution(convolution))
+            });
         }
         () => {
             let tensor = Tensor::made(&given);
@@ -289,28 +307,32 @@ impl Tensor {
     /// By one of the functions that set one.
     fn made(given: &Given<'_>) -> Option<Tensor> {
         let mut lengths = [0; DIMENSIONS];
-        let mut order = Order::ChannelsFirst;
         let each = |names: [&str; 4]| names.map(|name| given.number(name));
-        let (found, strides) = match each(["n", "c", "h", "w"]) {
+        let list =
+            |names: &[&str]| names.iter().map(|name| given.numbers(name)).find(|list| !list.is_empty());
+        // Of a filter of cuDNN the first is k.
+        let [n, c, h, w] = each(["n", "c", "h", "w"]);
+        let (found, strides) = match [n.or_else(|| given.number("k")), c, h, w] {
             [Some(n), Some(c), Some(h), Some(w)] => {
                 let strides = each(["nStride", "cStride", "hStride", "wStride"]);
                 (vec![n, c, h, w], strides.into_iter().flatten().collect())
             }
-            _ => match given.numbers("lens") {
-                found if found.is_empty() => (given.numbers("dimsA"), given.numbers("stridesA")),
-                found => {
-                    order = match given.enumerated("tensorLayout")? {
-                        "miopenTensorNCHW" | "miopenTensorNCDHW" => Order::ChannelsFirst,
-                        "miopenTensorNHWC" | "miopenTensorNDHWC" => Order::ChannelsLast,
-                        _ => Order::Other,
-                    };
-                    (found, Vec::new())
-                }
-            },
+            // Of more dimensions than are kept nothing is known.
+            _ if given.number("nbDims").is_some_and(|dimensions| dimensions > DIMENSIONS as u64) => {
+                return None;
+            }
+            _ => (
+                list(&["lens", "dimsA", "dimA", "filterDimA"])?,
+                list(&["stridesA", "strideA"]).unwrap_or_default(),
+            ),
         };
-        if strides.len() == found.len() {
-            order = Order::of(&found, &strides);
-        }
+        let order = match given.enumerated("tensorLayout").or_else(|| given.enumerated("format")) {
+            _ if strides.len() == found.len() => Order::of(&found, &strides),
+            None => Order::ChannelsFirst,
+            Some("miopenTensorNCHW" | "miopenTensorNCDHW" | "CUDNN_TENSOR_NCHW") => Order::ChannelsFirst,
+            Some("miopenTensorNHWC" | "miopenTensorNDHWC" | "CUDNN_TENSOR_NHWC") => Order::ChannelsLast,
+            Some(_) => Order::Other,
+        };
         lengths.get_mut(..found.len())?.copy_from_slice(&found);
         (found.len() >= 3).then_some(Tensor { number_type: given.number("dataType")? as i32, lengths, order })
     }
@@ -342,24 +364,31 @@ fn is_packed(lengths: &[u64], strides: &[u64], mut places: impl Iterator<Item = 
 }
 
 impl Convolution {
+    /// What a descriptor was that is a convolution's; of a new one there are its groups alone.
+    fn known(descriptor: Option<Descriptor>) -> Convolution {
+        match descriptor {
+            Some(Descriptor::Convolution(convolution)) => convolution,
+            _ => Convolution { groups: 1, ..Convolution::default() },
+        }
+    }
+
     fn made(given: &Given<'_>) -> Convolution {
-        let spatial = |list: &str, names: [&str; 2]| {
+        let number = |names: [&str; 2]| names.into_iter().find_map(|name| given.number(name));
+        // MIOpen's names and cuDNN's.
+        let spatial = |lists: [&str; 2], height: [&str; 2], width: [&str; 2]| {
             let mut all = [0; SPATIAL];
-            let found = match given.numbers(list) {
-                found if found.is_empty() => {
-                    names.into_iter().filter_map(|name| given.number(name)).collect()
-                }
-                found => found,
-            };
+            let found = lists.into_iter().map(|list| given.numbers(list)).find(|found| !found.is_empty());
+            let found =
+                found.unwrap_or_else(|| [number(height), number(width)].into_iter().flatten().collect());
             all.iter_mut().zip(found).for_each(|(place, number)| *place = number);
             all
         };
         Convolution {
-            mode: given.number("c_mode").unwrap_or(0) as i32,
-            dimensions: given.number("spatialDim").unwrap_or(2),
-            pads: spatial("padA", ["pad_h", "pad_w"]),
-            strides: spatial("strideA", ["stride_h", "stride_w"]),
-            dilations: spatial("dilationA", ["dilation_h", "dilation_w"]),
+            mode: number(["c_mode", "mode"]).unwrap_or(0) as i32,
+            dimensions: number(["spatialDim", "arrayLength"]).unwrap_or(2),
+            pads: spatial(["padA"; 2], ["pad_h"; 2], ["pad_w"; 2]),
+            strides: spatial(["strideA", "filterStrideA"], ["stride_h", "u"], ["stride_w", "v"]),
+            dilations: spatial(["dilationA"; 2], ["dilation_h"; 2], ["dilation_w"; 2]),
             groups: 1,
         }
     }
@@ -454,6 +483,9 @@ fn convolution_words(given: &Given<'_>, places: [usize; 4]) -> Option<[u64; CONV
     };
     let tensors = [tensor(input)?, tensor(filter)?, tensor(output)?];
     let Descriptor::Convolution(convolution) = known(convolution?)? else { return None };
+    if !(1..=SPATIAL as u64).contains(&convolution.dimensions) {
+        return None;
+    }
     let mut words = [0; CONVOLUTION_WORDS];
     let mut into = words.iter_mut();
     let mut put = |word: u64| into.next().map(|place| *place = word);
@@ -488,7 +520,7 @@ impl Said {
     pub(super) fn by(function: &LibraryFunction, words: &[u64]) -> Option<Said> {
         match function.subject? {
             Subject::Product(_) => Said::by_product(function, words.try_into().ok()?),
-            Subject::Convolution(_) => Said::by_convolution(words.try_into().ok()?),
+            Subject::Convolution(_) => Said::by_convolution(function.library, words.try_into().ok()?),
         }
     }
 
@@ -548,8 +580,12 @@ impl Said {
         Some(Said { text, scalars: [scalar(words[22]), scalar(words[23])] })
     }
 
-    fn by_convolution(words: &[u64; CONVOLUTION_WORDS]) -> Option<Said> {
+    fn by_convolution(library: Library, words: &[u64; CONVOLUTION_WORDS]) -> Option<Said> {
         let description = description::get();
+        let (types, modes) = match library {
+            Library::CuDnn => ("cudnnDataType_t", "cudnnConvolutionMode_t"),
+            _ => ("miopenDataType_t", "miopenConvolutionMode_t"),
+        };
         let [number_type, mode, dimensions, groups, rest @ ..] = words;
         let (tensors, spatial) = rest.split_at(3 * (DIMENSIONS + 1));
         let list = |numbers: &[u64]| {
@@ -560,8 +596,8 @@ impl Said {
         let mut say = |key: &str, value: &str| {
             let _ = write!(text, " | {key}={value}");
         };
-        say("data_type", &named(description.enumeration("miopenDataType_t")?, *number_type));
-        say("mode", &named(description.enumeration("miopenConvolutionMode_t")?, *mode));
+        say("data_type", &named(description.enumeration(types)?, *number_type));
+        say("mode", &named(description.enumeration(modes)?, *mode));
         let shown = 2 + (*dimensions as usize).min(SPATIAL);
         for (key, tensor) in ["in", "filter", "out"].into_iter().zip(tensors.chunks(DIMENSIONS + 1)) {
             say(key, &list(&tensor[1..=shown]));

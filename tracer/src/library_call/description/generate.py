@@ -31,10 +31,11 @@ SILENT = re.compile(r"(get|set|is|has)_|(Get|Set|Is|Query|Check)(?=[A-Z])|[Ss]tr
                     r"_buffer_size|_bufferSize|LoggerF|LoggerO|LoggerS|log_|[Dd]escr(iptor|_|$)|_desc(_|r|$)|_mat_info|_info$|Debug|Logging|xerbla|CommCount|CommCuDevice|CommUserRank")
 SPOKEN = re.compile(r"_[sg]et_(vector|matrix)|(Set|Get)(Vector|Matrix)|"
                     r"(Set|Scale)Tensor$|AlgoGetHeuristic|nccl(AllReduce|ReduceScatter|Send|Recv)|ConvolutionForwardGetAlgo|"
-                    r"miopenFind|solve|get(rf|rs|ri)")
+                    r"miopenFind|solve|get(rf|rs|ri)|_set_atomics_mode$")
 # Where scalars lie is known from these, and what descriptors say that other calls are passed.
 NOTED = re.compile(r"_set_pointer_mode$|SetPointerMode(_v2)?$|Lt(MatrixLayout|MatmulDesc)(Create|Init_internal|SetAttribute|Destroy)$|"
-                   r"miopen(Set(4d|Nd)?TensorDescriptor(Ex|V2|WithLayout)?|(Init|Set)Convolution(Nd)?(Descriptor|GroupCount)|Destroy(Tensor|Convolution)Descriptor)$")
+                   r"miopen(Set(4d|Nd)?TensorDescriptor(Ex|V2|WithLayout)?|(Init|Set)Convolution(Nd)?(Descriptor|GroupCount)|Destroy(Tensor|Convolution)Descriptor)$|"
+                   r"cudnn(Set(Tensor|Filter)(4d|Nd)Descriptor(Ex)?|SetConvolution((2d|Nd)Descriptor|GroupCount)|Destroy(Tensor|Filter|Convolution)Descriptor)$")
 SCALARS = {"float": "f4", "double": "f8", "rocblas_float_complex": "c4", "rocblas_double_complex": "c8", "hipblasComplex": "c4",
            "hipblasDoubleComplex": "c8", "hipComplex": "c4", "hipDoubleComplex": "c8", "cuComplex": "c4", "cuDoubleComplex": "c8",
            "rocsparse_float_complex": "c4", "rocsparse_double_complex": "c8"}
@@ -167,7 +168,7 @@ def field(types, function, node, following):
         return f"n4:{name}", None
     if NOTED.search(function) and name == "buf":
         return f"b:{name}:sizeInBytes", None
-    count = next((other for other in following if other in ("nbDims", "num_lens", "spatialDim")), None)
+    count = next((other for other in following if other in ("nbDims", "num_lens", "spatialDim", "arrayLength")), None)
     if NOTED.search(function) and count and plain in ("int", "size_t"):
         return f"{'n4' if plain == 'int' else 'n8'}:{name}:{count}", None
     if function.startswith("hsa_"):
