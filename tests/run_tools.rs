@@ -9,7 +9,7 @@ use crate::monitor::{Sysfs, WAITS};
 fn stacked_tools_have_their_files_from_one_run() {
     let dir = Dir::new();
     Sysfs::new(&dir).put("mem_info_vram_total", "40960000000\n");
-    let tools = "rpd,rocprofv3,rocprofv3_perfetto,rocm_trace_lite,rocblas_trace,gpu_info_power_profiler,gpu_info_vram_profiler";
+    let tools = "rpd,rocprofv3,rocprofv3_agent,rocprofv3_perfetto,rocm_trace_lite,rocblas_trace,gpu_info_power_profiler,gpu_info_vram_profiler";
     let run = Run::new(&dir, rpd()).arg("run").arg("--tools").arg(tools).arg("--").arg(program("control"));
     let run = WAITS.iter().fold(run, |run, act| run.arg(*act)).env("RPDT_SYSFS", dir.path("sys"));
     let mut running = run.start();
@@ -38,7 +38,33 @@ fn stacked_tools_have_their_files_from_one_run() {
     let mut written: Vec<String> = written.map(|file| file.file_name().into_string().unwrap()).collect();
     written.sort();
     let pid = dir.trace("rpd_output/trace.rpd").metadata("session::0::pid").into_values().next().unwrap();
-    assert_eq!(written, [format!("{pid}_results.json"), format!("{pid}_results.pftrace")]);
+    let tables = ["agent_info", "hip_api_trace", "kernel_trace"].map(|table| format!("{pid}_{table}.csv"));
+    let marked = format!("{pid}_marker_api_trace.csv");
+    let results = [format!("{pid}_results.json"), format!("{pid}_results.pftrace")];
+    let of_agent =
+        |table: &str| fs::read_to_string(dir.path(&format!("rocprof_output/rocprofv3_output_{table}.csv")));
+    let has_tables: Vec<&String> = tables
+        .iter()
+        .filter(|name| {
+            written.contains(name)
+                && of_agent(name.split_once('_').unwrap().1.trim_end_matches(".csv")).is_ok()
+        })
+        .collect();
+    assert_eq!(has_tables.len(), tables.len(), "{written:?}");
+    assert!(results.iter().all(|name| written.contains(name)), "{written:?}");
+    assert!(
+        written.iter().all(|name| name == &marked || tables.contains(name) || results.contains(name)),
+        "{written:?}"
+    );
+    // Of rocprofv3_agent the statistics too.
+    let kernels = dir.trace("rpd_output/trace.rpd").number("select count(*) from rocpd_op");
+    let rows = of_agent("kernel_trace").unwrap().lines().count() as i64 - 1;
+    let counted: i64 = of_agent("domain_stats")
+        .unwrap()
+        .lines()
+        .find_map(|row| row.strip_prefix("\"KERNEL_DISPATCH\",")?.split(',').next()?.parse().ok())
+        .unwrap();
+    assert!(rows > 0 && rows == counted && rows <= kernels, "{rows} {counted} {kernels}");
     assert_eq!(
         fs::read_to_string(dir.path("library_trace.csv")).unwrap(),
         "jobid,created_date,model,library,config,calls\r\n"
@@ -48,6 +74,35 @@ fn stacked_tools_have_their_files_from_one_run() {
         let rows: Vec<&str> = csv.lines().skip(1).collect();
         assert!(!rows.is_empty() && rows.iter().all(|row| row.ends_with(ends)), "{csv}");
     }
+}
+
+/// madengine's profilers, once they are told to end, go on until they are killed, and leave a process behind.
+#[test]
+fn sensors_end_with_a_command_that_is_told_to_end() {
+    let dir = Dir::new();
+    Sysfs::new(&dir).put("mem_info_vram_total", "40960000000\n");
+    let tools = "gpu_info_power_profiler,gpu_info_vram_profiler";
+    let run = Run::new(&dir, rpd()).arg("run").arg("--tools").arg(tools).arg("--").arg(program("control"));
+    let run = WAITS.iter().fold(run, |run, act| run.arg(*act)).env("RPDT_SYSFS", dir.path("sys"));
+    let mut running = run.start();
+    running.wait_for_output("ready");
+    for sensor in ["power", "vram"] {
+        let rows = format!("select count(*) from rocpd_monitor where monitorType = '{sensor}'");
+        dir.wait_for_rows("trace.rpd", &rows, 1);
+    }
+    running.signal(libc::SIGTERM);
+    running.finish().expect_signal(libc::SIGTERM);
+    for file in ["gpu_info_power_profiler", "gpu_info_vram_profiler"] {
+        let csv = fs::read_to_string(dir.path(&format!("{file}_output.csv"))).unwrap();
+        assert!(csv.lines().count() > 1, "{csv}");
+    }
+    let own = dir.path("sys").into_os_string().into_encoded_bytes();
+    let is_left = |process: fs::DirEntry| {
+        let variables = fs::read(process.path().join("environ")).unwrap_or_default();
+        variables.windows(own.len()).any(|part| part == own).then(|| process.file_name())
+    };
+    let left: Vec<_> = fs::read_dir("/proc").unwrap().flatten().filter_map(is_left).collect();
+    assert!(left.is_empty(), "{left:?}");
 }
 
 #[test]

@@ -165,6 +165,11 @@ fn written(given: &str) -> Result<Written> {
         list @ Value::Array(_) => serde_json::json!({ "tools": list }),
         other => other,
     };
+    if value.get("tools").is_some_and(Value::is_object) {
+        bail!(
+            "{from} says what tools are, not which of them to run: name it with --definitions, and the tools with --tools NAME,NAME"
+        );
+    }
     let wanted = "an object with a list \"tools\", whose entries have a \"name\"";
     serde_json::from_value(value).with_context(|| format!("{from} is not {wanted}"))
 }
@@ -267,6 +272,7 @@ mod tests {
             ("", "names no tool"),
             ("{\"tools\": [{\"name\": 5}]}", "whose entries have a \"name\""),
             ("{\"tools\": [{\"cmd\": \"x\"}]}", "there is no tool \"\""),
+            ("{\"tools\": {\"rpd\": {\"cmd\": \"x\"}}}", "name it with --definitions"),
             ("{'tools': ", "nor is it a Python literal"),
             ("no/tools.json", "there is no file no/tools.json"),
             (r#"[{"name": "a", "env_vars": {"A=B": "1"}}]"#, "is no name of a variable"),

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail};
+use rpd_postprocess::export::rocprofv3;
 
 use super::configuration::{Configuration, Tool};
 
@@ -16,12 +17,16 @@ enum Stands {
     Trace,
     /// The same as rocm_trace_lite has them.
     TraceLite,
-    /// Records as rocprofv3 writes them in its format json.
-    Rocprofv3,
+    /// Records as rocprofv3 writes them in its format json, and these of its tables beside them.
+    Rocprofv3 { tables: &'static [&'static str] },
+    /// rocprofv3's tables alone, whose names begin so.
+    Tables { begin: &'static str, tables: &'static [&'static str] },
     /// Perfetto's protobuf.
     Perfetto,
     /// Calls of this library, and what library_trace.csv has of them: of MIOpen convolutions, of RCCL nothing.
     Library { library: &'static str, rows: &'static [&'static str] },
+    /// A look at the installation before the run.
+    TheRock,
     /// What a sensor reads.
     Sensor { sensor: &'static str, prefix: &'static str },
 }
@@ -30,24 +35,59 @@ use Stands::*;
 
 const COUNTERS: &str = "hardware counters are not recorded";
 const A_TEST: &str = "it is a test of madengine's own";
-const CSV_OF_ROCPROFV3: &str = "rpd writes none of rocprofv3's CSV files";
+
+/// rocprofv3's tables: of --hip-trace, --runtime-trace, --sys-trace, and with --stats.
+const OF_HIP: &[&str] = &["agent_info", "hip_api_trace"];
+const OF_RUNTIME: &[&str] = &[
+    "agent_info",
+    "kernel_trace",
+    "memory_copy_trace",
+    "hip_api_trace",
+    "rccl_api_trace",
+    "marker_api_trace",
+];
+const OF_SYSTEM: &[&str] = &[
+    "agent_info",
+    "kernel_trace",
+    "memory_copy_trace",
+    "hip_api_trace",
+    "hsa_api_trace",
+    "rccl_api_trace",
+    "marker_api_trace",
+];
+const WITH_STATISTICS: &[&str] = &[
+    "agent_info",
+    "kernel_trace",
+    "kernel_stats",
+    "memory_copy_trace",
+    "memory_copy_stats",
+    "hip_api_trace",
+    "hip_api_stats",
+    "rccl_api_trace",
+    "rccl_api_stats",
+    "marker_api_trace",
+    "marker_api_stats",
+    "domain_stats",
+];
 
 /// The tools of madengine 2.1.1 (`scripts/common/tools.json`), and why a recording cannot stand in for some.
-const TOOLS: [(&str, Result<Stands, &str>); 27] = [
+const TOOLS: [(&str, Result<Stands, &str>); 28] = [
     ("rpd", Ok(Trace)),
-    ("rocprof", Ok(Rocprofv3)),
-    ("rocprof_hip_only", Ok(Rocprofv3)),
-    ("rocprof_sys", Ok(Rocprofv3)),
-    ("rocprofv3", Ok(Rocprofv3)),
-    ("rocprofv3_lightweight", Ok(Rocprofv3)),
-    ("rocprofv3_api_overhead", Ok(Rocprofv3)),
+    ("rocprof", Ok(Rocprofv3 { tables: OF_RUNTIME })),
+    ("rocprof_hip_only", Ok(Rocprofv3 { tables: OF_HIP })),
+    ("rocprof_sys", Ok(Rocprofv3 { tables: OF_SYSTEM })),
+    ("rocprofv3", Ok(Rocprofv3 { tables: OF_RUNTIME })),
+    ("rocprofv3_lightweight", Ok(Rocprofv3 { tables: &[] })),
+    ("rocprofv3_api_overhead", Ok(Rocprofv3 { tables: &[] })),
     ("rocprofv3_communication", Ok(Perfetto)),
     ("rocprofv3_perfetto", Ok(Perfetto)),
     ("rocprofv3_compute", Err(COUNTERS)),
     ("rocprofv3_memory", Err(COUNTERS)),
     ("rocprofv3_full", Err(COUNTERS)),
     ("rocprofv3_pc_sampling", Err("program counters are not sampled")),
-    ("rocprofv3_agent", Err(CSV_OF_ROCPROFV3)),
+    ("rocprofv3_agent", Ok(Tables { begin: "rocprof_output/rocprofv3_output", tables: WITH_STATISTICS })),
+    // As earlier versions call the next one.
+    ("rocprofv3_agent_full", Err(COUNTERS)),
     ("rocprofv3_agent_counter", Err(COUNTERS)),
     ("rocm_trace_lite", Ok(TraceLite)),
     ("rocm_trace_lite_default", Ok(TraceLite)),
@@ -58,7 +98,7 @@ const TOOLS: [(&str, Result<Stands, &str>); 27] = [
     ("rccl_trace", Ok(Library { library: "rccl", rows: &[] })),
     ("gpu_info_power_profiler", Ok(Sensor { sensor: "power", prefix: "POWER_" })),
     ("gpu_info_vram_profiler", Ok(Sensor { sensor: "vram", prefix: "VRAM_" })),
-    ("therock_check", Err("it looks at the installation, not at a run")),
+    ("therock_check", Ok(TheRock)),
     ("test_tools_A", Err(A_TEST)),
     ("test_tools_B", Err(A_TEST)),
 ];
@@ -73,13 +113,25 @@ pub(crate) enum Output {
     Copy(PathBuf),
     /// What `rpd export` with these arguments in front of the trace makes of it.
     Export(Vec<String>, PathBuf),
+    /// Tables of rocprofv3, each a file whose name begins so.
+    Tables(&'static [&'static str], PathBuf),
 }
 
 impl Output {
-    /// Where it goes.
+    /// Where it goes, or how the names of its files begin.
     pub(crate) fn path(&self) -> &Path {
         match self {
-            Output::Copy(path) | Output::Export(_, path) => path,
+            Output::Copy(path) | Output::Export(_, path) | Output::Tables(_, path) => path,
+        }
+    }
+
+    /// The files that it may become.
+    pub(crate) fn files(&self) -> Vec<PathBuf> {
+        match self {
+            Output::Copy(path) | Output::Export(_, path) => vec![path.clone()],
+            Output::Tables(tables, begin) => {
+                tables.iter().map(|table| rocprofv3::table_file(begin, table)).collect()
+            }
         }
     }
 }
@@ -97,6 +149,8 @@ pub(crate) struct Plan {
     pub(crate) outputs: Vec<Output>,
     /// Remarks for the user.
     pub(crate) notes: Vec<String>,
+    /// Whether the command may run only where ROCm comes from TheRock.
+    pub(crate) wants_therock: bool,
 }
 
 /// The names of all tools, in order.
@@ -149,8 +203,15 @@ impl Plan {
                         plan.export(&["chrome"], "rocm_trace_lite_output/trace.json.gz");
                     }
                 }
-                Rocprofv3 => plan.export(&["rocprofv3"], &rocprof_output("json")?),
-                Perfetto => plan.export(&["perfetto"], &rocprof_output("pftrace")?),
+                Rocprofv3 { tables } => {
+                    plan.export(&["rocprofv3"], &rocprof_output("_results.json")?);
+                    if !tables.is_empty() {
+                        plan.tables(tables, &rocprof_output("")?);
+                    }
+                }
+                TheRock => plan.wants_therock = true,
+                Tables { begin, tables } => plan.tables(tables, begin),
+                Perfetto => plan.export(&["perfetto"], &rocprof_output("_results.pftrace")?),
                 Library { library, rows: of } => {
                     libraries.push(library);
                     if of.is_empty() {
@@ -170,7 +231,8 @@ impl Plan {
                     if !settings.gpus.is_empty() {
                         arguments.push(format!("--gpu={}", settings.gpus));
                     }
-                    plan.outputs.push(Output::Export(arguments, format!("{}_output.csv", tool.name).into()));
+                    let file = settings.file.unwrap_or_else(|| format!("{}_output.csv", tool.name).into());
+                    plan.outputs.push(Output::Export(arguments, file));
                 }
             }
         }
@@ -181,6 +243,7 @@ impl Plan {
             let of = format!("--libraries={}", rows.join(","));
             plan.outputs.push(Output::Export(vec!["library-trace".into(), of], library_file));
         }
+        plan.refuse_equal_files()?;
         sensors.sort_unstable();
         sensors.dedup();
         plan.sensors = sensors.join(",");
@@ -198,13 +261,41 @@ impl Plan {
             self.outputs.push(export);
         }
     }
+
+    /// Two tools that would write one file leave the last one's, and the other's is lost.
+    fn refuse_equal_files(&self) -> Result<()> {
+        let mut files: Vec<PathBuf> = self.outputs.iter().flat_map(Output::files).collect();
+        files.sort();
+        match files.windows(2).find(|two| two[0] == two[1]) {
+            Some(two) => bail!(
+                "{}: two tools would write this file; OUTPUT_FILE of one of them names another",
+                two[0].display()
+            ),
+            None => Ok(()),
+        }
+    }
+
+    /// Those of two tools with the same names are the tables of both.
+    fn tables(&mut self, tables: &'static [&'static str], begin: &str) {
+        let mut longest = tables;
+        self.outputs.retain(|output| match output {
+            Output::Tables(others, path) if path.as_os_str() == begin => {
+                if others.len() > longest.len() {
+                    longest = others;
+                }
+                false
+            }
+            _ => true,
+        });
+        self.outputs.push(Output::Tables(longest, begin.into()));
+    }
 }
 
 /// Where rocprofv3 puts its results: by host and process.
-fn rocprof_output(extension: &str) -> Result<String> {
+fn rocprof_output(end: &str) -> Result<String> {
     let host =
         fs::read_to_string("/proc/sys/kernel/hostname").context("cannot read the name of this host")?;
-    Ok(format!("rocprof_output/{}/{PID}_results.{extension}", host.trim()))
+    Ok(format!("rocprof_output/{}/{PID}{end}", host.trim()))
 }
 
 /// How gpu_info_profiler.py is asked to sample.
@@ -213,6 +304,8 @@ struct Sampling {
     every: Duration,
     /// With commas between them; empty for all.
     gpus: String,
+    /// Where the configuration says that the file goes.
+    file: Option<PathBuf>,
 }
 
 impl Sampling {
@@ -254,7 +347,10 @@ impl Sampling {
                 tool.name
             );
         }
-        Ok(Sampling { sensor, every: Duration::from_secs_f64(seconds), gpus })
+        // Without the prefix docker's is that of the libraries.
+        let prefixed = configuration.environment.get(&format!("{prefix}OUTPUT_FILE"));
+        let file = prefixed.or_else(|| tool.environment.get("OUTPUT_FILE")).filter(|file| !file.is_empty());
+        Ok(Sampling { sensor, every: Duration::from_secs_f64(seconds), gpus, file: file.map(PathBuf::from) })
     }
 }
 
@@ -295,7 +391,7 @@ mod tests {
             let given = format!(r#"[{{"name": "gpu_info_power_profiler", "env_vars": {variables}}}]"#);
             plan(&given).map(|plan| match &plan.outputs[0] {
                 Output::Export(arguments, _) => arguments.join(" "),
-                Output::Copy(path) => path.display().to_string(),
+                Output::Copy(path) | Output::Tables(_, path) => path.display().to_string(),
             })
         };
         assert_eq!(arguments("{}").unwrap(), "gpu-info power --every=100000000ns");
@@ -307,6 +403,18 @@ mod tests {
             arguments(r#"{"POWER_MODE": "vram", "POWER_SAMPLING_RATE": "1"}"#).unwrap(),
             "gpu-info vram --every=1000000000ns"
         );
+        for (variables, file) in [
+            (r#"{"POWER_OUTPUT_FILE": "power.csv"}"#, "power.csv"),
+            (r#"{"OUTPUT_FILE": "of/the tool.csv"}"#, "of/the tool.csv"),
+            (r#"{"VRAM_OUTPUT_FILE": "other.csv"}"#, "gpu_info_power_profiler_output.csv"),
+        ] {
+            let given = format!(r#"[{{"name": "gpu_info_power_profiler", "env_vars": {variables}}}]"#);
+            assert_eq!(plan(&given).unwrap().outputs[0].path(), Path::new(file), "{variables}");
+        }
+        let one = r#"[{"name": "gpu_info_power_profiler", "env_vars": {"POWER_OUTPUT_FILE": "x.csv"}},
+            {"name": "gpu_info_vram_profiler", "env_vars": {"VRAM_OUTPUT_FILE": "x.csv"}}]"#;
+        let said = plan(one).unwrap_err().to_string();
+        assert!(said.starts_with("x.csv: two tools would write this file"), "{said}");
         for wrong in [
             r#"{"DEVICE": "x"}"#,
             r#"{"SAMPLING_RATE": "-1"}"#,
@@ -323,7 +431,7 @@ mod tests {
             let outputs = plan(given).unwrap().outputs.into_iter();
             let shown = |output| match output {
                 Output::Export(arguments, path) => format!("{} > {}", arguments.join(" "), path.display()),
-                Output::Copy(path) => path.display().to_string(),
+                Output::Copy(path) | Output::Tables(_, path) => path.display().to_string(),
             };
             outputs.map(shown).collect()
         };
@@ -351,6 +459,31 @@ mod tests {
                 &format!("{libraries} > three.csv"),
             ]
         );
+    }
+
+    #[test]
+    fn rocprofv3_has_its_tables() {
+        let tables = |given: &str| {
+            let outputs = plan(given).unwrap().outputs.into_iter();
+            outputs
+                .filter_map(|output| match output {
+                    Output::Tables(tables, begin) => Some((begin, tables)),
+                    _ => None,
+                })
+                .collect::<Vec<_>>()
+        };
+        let [(begin, of_agent)] = &*tables("rocprofv3_agent") else { panic!("one set of files") };
+        assert_eq!(begin, Path::new("rocprof_output/rocprofv3_output"));
+        for table in ["agent_info", "domain_stats", "kernel_stats", "kernel_trace", "hip_api_trace"] {
+            assert!(of_agent.contains(&table), "{table}");
+        }
+        assert!(tables("rocprofv3_lightweight,rocprofv3_perfetto").is_empty());
+        // Two tools, whose files have the same names.
+        for given in ["rocprof_hip_only,rocprof_sys,rocprof", "rocprof_sys,rocprof_hip_only"] {
+            let [(_, tables)] = &*tables(given) else { panic!("one set of files") };
+            assert_eq!(*tables, OF_SYSTEM);
+            assert!([OF_HIP, OF_RUNTIME].iter().flat_map(|of| of.iter()).all(|table| tables.contains(table)));
+        }
     }
 
     #[test]

@@ -20,6 +20,7 @@ use crate::record::launch::{self, Failure};
 use crate::tools::configuration::{Configuration, Definitions};
 use crate::tools::configured;
 use crate::tools::ours::{self, Output, Plan};
+use crate::tools::therock;
 
 /// Run a command under the tools that a configuration of madengine names
 ///
@@ -32,9 +33,11 @@ use crate::tools::ours::{self, Output, Plan};
 Tools that a recording replaces, and the files that are written:
   rpd                      rpd_output/trace.rpd, rpd_output/trace.json
   rocm_trace_lite*         rocm_trace_lite_output/trace.db, trace.json.gz
-  rocprof*, rocprofv3*     rocprof_output/HOST/PID_results.json, or .pftrace
+  rocprof*, rocprofv3*     rocprof_output/HOST/PID_results.json and PID_kernel_trace.csv ..., or .pftrace
+  rocprofv3_agent          rocprof_output/rocprofv3_output_kernel_trace.csv, _kernel_stats.csv ...
   *_trace                  library_trace.csv
   gpu_info_*_profiler      gpu_info_power_profiler_output.csv, gpu_info_vram_profiler_output.csv
+  therock_check            none: the command runs only where ROCm comes from TheRock
 That is: {}
 
 Variables of the tools and docker_env_vars are the command's. Other commands and scripts of the configuration run only with --exec.
@@ -87,7 +90,16 @@ impl Run {
 
     /// Records, and writes the files.
     fn record(self, configuration: &Configuration) -> Result<ExitCode> {
-        let Plan { trace, libraries, sensors, outputs, notes: remarks } = Plan::of(configuration)?;
+        let Plan { trace, libraries, sensors, outputs, notes: remarks, wants_therock } =
+            Plan::of(configuration)?;
+        if wants_therock {
+            match therock::found() {
+                Some(found) => note(format_args!("therock_check: ROCm comes from TheRock: {found}")),
+                None => bail!(
+                    "therock_check: ROCm does not come from TheRock: there is no rocm-sdk, no Python package rocm_sdk, and no manifest in ROCM_PATH or /opt/rocm"
+                ),
+            }
+        }
         let trace = self.output.or(trace).unwrap_or_else(|| "trace.rpd".into());
         if trace.to_string_lossy().contains("%p") {
             bail!(
@@ -97,7 +109,7 @@ impl Run {
         }
         let outputs: Vec<Output> = outputs.into_iter().filter(|output| output.path() != trace).collect();
         if !self.force {
-            let there = outputs.iter().map(Output::path).find(|path| path.exists());
+            let there = outputs.iter().flat_map(Output::files).find(|path| path.exists());
             if let Some(path) = there {
                 bail!(
                     "{}: the file exists already; replace what is there with --force",
@@ -163,6 +175,10 @@ fn write(output: &Output, trace: &Path) -> Result<()> {
             let words = ["export"].into_iter().chain(arguments.iter().map(String::as_str));
             let words = words.map(OsString::from).chain([trace.into()]);
             super::run_line(words.chain(["--force".into(), "-o".into(), path.into()])).map(|_| ())
+        }
+        Output::Tables(tables, begin) => {
+            let arguments = vec!["rocprofv3-csv".to_string(), format!("--tables={}", tables.join(","))];
+            write(&Output::Export(arguments, begin.clone()), trace)
         }
     }
 }

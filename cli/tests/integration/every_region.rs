@@ -26,7 +26,7 @@ const OPTIONS: [&str; 12] = [
 ];
 
 /// Verbs whose answer about a part is that of a trace which has nothing else. FILE is the trace.
-const EXACT: [&[&str]; 32] = [
+const EXACT: [&[&str]; 33] = [
     &["info", "--json", "FILE"],
     &["top", "--json", "FILE"],
     &["top", "--json", "--by", "api", "FILE"],
@@ -54,6 +54,8 @@ const EXACT: [&[&str]; 32] = [
     &["code", "--json", "FILE"],
     &["blocks", "--json", "FILE"],
     &["export", "rocprofv3", "FILE"],
+    // Its tables are those of the JSON (rocprofv3.rs).
+    &["export", "rocprofv3-csv", "FILE", "-o", "out", "--force"],
     &["export", "html", "FILE"],
     &["export", "csv", "FILE", "kernels"],
     &["export", "jsonl", "FILE", "apis"],

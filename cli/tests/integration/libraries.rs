@@ -134,8 +134,14 @@ fn a_call_around_the_one_that_launched_what_is_asked_for_counts() {
         let exported = dir.run(&[&["export"], arguments, &["--date", "today", &trace]].concat());
         exported.expect(0).stdout.lines().skip(1).map(str::to_string).collect::<Vec<_>>()
     };
-    let [row] = &*exported(&["library-trace", "--kernel", "short"]) else { panic!("one call has it") };
+    let [row, profile] = &*exported(&["library-trace", "--kernel", "short"]) else {
+        panic!("one call has it")
+    };
     assert!(row.contains("rocblas,./rocblas-bench -f gemm -r f32_r -m 1 -n 1 -k 1,1"), "{row}");
+    assert!(
+        profile.contains(",rocblas_function,") && profile.contains("M: 1, N: 1, K: 1, call_count: 1"),
+        "{profile}"
+    );
     let [row] = &*exported(&["library-perf", "--kernel", "long"]) else { panic!("one call has it") };
     assert!(row.contains("rocblas_sgemm,m=64 | n=64 | k=64,1,20000.000000,,,,"), "{row}");
     for verb in [&["libraries"][..], &["export", "library-perf"]] {

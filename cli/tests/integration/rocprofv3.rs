@@ -301,3 +301,128 @@ fn several_processes_are_said_and_one_is_not() {
     let empty = exported(&dir, &dir.trace("empty.rpd", ""), &[]);
     assert_eq!(empty["metadata"]["pid"], 0);
 }
+
+/// The rows of a table of rocprofv3, without their header; none where it has no file.
+fn table(dir: &Dir, begin: &str, table: &str) -> Vec<Vec<String>> {
+    let Ok(text) = std::fs::read(dir.path(&format!("{begin}_{table}.csv"))) else { return Vec::new() };
+    let rows = csv::Reader::from_reader(text.as_slice()).into_records();
+    rows.map(|row| row.unwrap().iter().map(str::to_string).collect()).collect()
+}
+
+#[test]
+fn tables_are_rocprofv3_s_bytes() {
+    let dir = Dir::new();
+    let rows = "INSERT INTO rocpd_string VALUES (2, 'KernelExecution'), (3, 'scale(float*, \"x\")'), (4, 'CopyHostToDevice'), (5, 'hipLaunchKernel'),
+             (6, 'stream=0x1f | kernel=scale | grid=4,2,1 | workgroup=64,1,1 | shmem=513'), (7, 'UserMarker'), (8, '=step'), (9, 'hsa_amd_signal_create'), (10, 'ncclAllReduce'),
+             (11, 'rocblas_sgemm'), (12, 'rocblas'), (13, 'blas'), (14, '__hipPushCallConfiguration');
+         INSERT INTO rocpd_api VALUES (1, 7, 9, 100, 200, 5, 1), (2, 7, 9, 210, 260, 7, 8), (3, 7, 9, 300, 301, 9, 1), (4, 7, 9, 310, 330, 10, 1),
+             (5, 7, 9, 340, 350, 11, 1), (6, 7, 9, 90, 95, 14, 1), (7, 7, 9, 400, 700, 5, 1);
+         INSERT INTO ext_librarycall VALUES (4, 10, 13), (5, 12, 13);
+         INSERT INTO rocpd_op VALUES (1, 0, 3, 1, '', 1000, 2000, 3, 2), (2, 0, 3, 2, '', 3000, 5000, 3, 2), (3, 0, 3, 3, '', 5000, 5100, 1, 4);
+         INSERT INTO rocpd_api_ops (api_id, op_id) VALUES (1, 1), (7, 2), (7, 3);
+         INSERT INTO rocpd_metadata (tag, value) VALUES ('gpu::0::bdf', '0000:c3:00.0'), ('gpu::0::name', 'AMD Instinct MI210'), ('gpu::0::target', 'gfx90a');";
+    let trace = dir.trace("t.rpd", &format!("{} {rows}", rpd_sql::ext::RECORDERS.concat()));
+    dir.run(&["export", "rocprofv3-csv", &trace, "-o", "run"]).expect(0);
+    let text = |table: &str| std::fs::read_to_string(dir.path(&format!("run_{table}.csv"))).unwrap();
+    let kernels = text("kernel_trace");
+    assert_eq!(
+        kernels.lines().collect::<Vec<_>>(),
+        [
+            "\"Kind\",\"Agent_Id\",\"Queue_Id\",\"Stream_Id\",\"Thread_Id\",\"Dispatch_Id\",\"Kernel_Id\",\"Kernel_Name\",\"Correlation_Id\",\
+             \"Start_Timestamp\",\"End_Timestamp\",\"LDS_Block_Size\",\"Scratch_Size\",\"VGPR_Count\",\"Accum_VGPR_Count\",\"SGPR_Count\",\
+             \"Workgroup_Size_X\",\"Workgroup_Size_Y\",\"Workgroup_Size_Z\",\"Grid_Size_X\",\"Grid_Size_Y\",\"Grid_Size_Z\"",
+            "\"KERNEL_DISPATCH\",\"Agent 1\",3,0,9,1,1,\"scale(float*, \"\"x\"\")\",1,1000,2000,0,0,0,0,0,0,0,0,0,0,0",
+            "\"KERNEL_DISPATCH\",\"Agent 1\",3,0,9,2,1,\"scale(float*, \"\"x\"\")\",7,3000,5000,0,0,0,0,0,0,0,0,0,0,0",
+        ]
+    );
+    let statistics = "\"Name\",\"Calls\",\"TotalDurationNs\",\"AverageNs\",\"Percentage\",\"MinNs\",\"MaxNs\",\"StdDev\"\n";
+    let of_kernels = "2,3000,1500.000000,100.00,1000,2000,707.106781\n";
+    assert_eq!(text("kernel_stats"), format!("{statistics}\"scale(float*, \"\"x\"\")\",{of_kernels}"));
+    assert_eq!(
+        text("domain_stats"),
+        format!(
+            "{statistics}\"KERNEL_DISPATCH\",2,3000,1500.000000,83.89,1000,2000,707.106781\n\
+             \"HIP_API\",3,405,135.000000,11.33,5,300,150.582203\n\
+             \"MEMORY_COPY\",1,100,100.000000,2.80,100,100,0.00000000e+00\n\
+             \"MARKER_API\",1,50,50.000000,1.40,50,50,0.00000000e+00\n\
+             \"RCCL_API\",1,20,20.000000,0.5593,20,20,0.00000000e+00\n\
+             \"HSA_API\",1,1,1.000000,0.0280,1,1,0.00000000e+00\n"
+        )
+    );
+    let api = "\"Domain\",\"Function\",\"Process_Id\",\"Thread_Id\",\"Correlation_Id\",\"Start_Timestamp\",\"End_Timestamp\"\n";
+    assert_eq!(
+        text("hip_api_trace"),
+        format!(
+            "{api}\"HIP_RUNTIME_API\",\"hipLaunchKernel\",7,9,1,100,200\n\
+             \"HIP_COMPILER_API\",\"__hipPushCallConfiguration\",7,9,6,90,95\n\"HIP_RUNTIME_API\",\"hipLaunchKernel\",7,9,7,400,700\n"
+        )
+    );
+    assert_eq!(
+        text("hsa_api_trace"),
+        format!("{api}\"HSA_AMD_EXT_API\",\"hsa_amd_signal_create\",7,9,3,300,301\n")
+    );
+    assert_eq!(text("rccl_api_trace"), format!("{api}\"RCCL_API\",\"ncclAllReduce\",7,9,4,310,330\n"));
+    assert_eq!(text("marker_api_trace"), format!("{api}\"MARKER_CORE_API\",\"'=step\",7,9,2,210,260\n"));
+    assert_eq!(
+        text("memory_copy_trace").lines().nth(1),
+        Some("\"MEMORY_COPY\",\"MEMORY_COPY_HOST_TO_DEVICE\",0,\"Agent 0\",\"Agent 1\",7,5000,5100")
+    );
+    let agents = table(&dir, "run", "agent_info");
+    assert_eq!((agents.len(), agents[0].len()), (2, 53));
+    assert_eq!((&*agents[0][0], &*agents[0][2], &*agents[0][50]), ("0", "CPU", "CPU"));
+    assert_eq!(
+        [0, 2, 20, 21, 23, 49, 50, 51].map(|cell| &*agents[1][cell]),
+        ["1", "GPU", "90010", "4098", "49920", "gfx90a", "AMD", "AMD Instinct MI210"]
+    );
+    // A file that is there stays, and no other is written; a table without rows has none.
+    dir.write("part_kernel_trace.csv", "mine");
+    let part = ["export", "rocprofv3-csv", &trace, "-o", "part"];
+    dir.run(&part).expect(1).says(&["part_kernel_trace.csv: the file exists already", "--force"]);
+    dir.run(&[&part[..], &["--tables", "kernel_stats,hsa_api_trace", "--end", "250"]].concat()).expect(0);
+    dir.run(&[&part[..], &["--tables", "kernels"]].concat()).expect(2);
+    dir.run(&["export", "rocprofv3-csv", &trace]).expect(2);
+    let names: Vec<String> = dir.names().into_iter().filter(|name| name.starts_with("part")).collect();
+    assert_eq!(names, ["part_kernel_trace.csv"]);
+    assert_eq!(std::fs::read_to_string(dir.path("part_kernel_trace.csv")).unwrap(), "mine");
+    let empty = dir.trace("empty.rpd", "");
+    dir.run(&["export", "rocprofv3-csv", &empty, "-o", "none"]).expect(0).says(&["no such call"]);
+    assert_eq!(table(&dir, "none", "agent_info").len(), 1);
+}
+
+/// What the JSON has of the same trace.
+#[test]
+fn tables_have_the_records_of_the_json() {
+    for seed in 0..8 {
+        let dir = Dir::new();
+        let trace = generated(&dir, "t.rpd", seed, 200);
+        let part: &[&str] = if seed % 2 == 0 { &[] } else { &["--gpu", "0"] };
+        let json = exported(&dir, &trace, part);
+        dir.run(&[&["export", "rocprofv3-csv", &trace, "-o", "run"], part].concat()).expect(0);
+        let numbers = |rows: Vec<Vec<String>>, columns: &[usize]| -> BTreeSet<Vec<i64>> {
+            rows.iter()
+                .map(|row| columns.iter().map(|column| row[*column].parse().unwrap()).collect())
+                .collect()
+        };
+        let records = |kind: &str| -> BTreeSet<Vec<i64>> {
+            let of = |record: &Value| {
+                let times = ["start_timestamp", "end_timestamp"].map(|key| number(record, key));
+                [record["correlation_id"]["internal"].as_i64().unwrap(), times[0], times[1]].to_vec()
+            };
+            list(&json, kind).iter().map(of).collect()
+        };
+        let dispatches = table(&dir, "run", "kernel_trace");
+        assert_eq!(dispatches.len(), list(&json, "kernel_dispatch").len(), "{seed}");
+        assert_eq!(numbers(dispatches, &[8, 9, 10]), records("kernel_dispatch"), "{seed}");
+        assert_eq!(
+            numbers(table(&dir, "run", "memory_copy_trace"), &[5, 6, 7]),
+            records("memory_copy"),
+            "{seed}"
+        );
+        assert_eq!(numbers(table(&dir, "run", "hsa_api_trace"), &[4, 5, 6]), records("hsa_api"), "{seed}");
+        assert_eq!(
+            numbers(table(&dir, "run", "marker_api_trace"), &[4, 5, 6]),
+            records("marker_api"),
+            "{seed}"
+        );
+    }
+}

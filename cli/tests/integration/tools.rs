@@ -5,7 +5,17 @@ use std::fs;
 use crate::harness::{Dir, ran};
 
 /// What a program prints of what it was given: each argument in brackets.
-const SHOWS: [&str; 6] = ["sh", "-c", "printf '[%s]' \"$@\"; exit 7", "sh", "a  b $HOME \"'", "--"];
+/// madengine's tools for libraries cut all in front of their own name from the command.
+const SHOWS: [&str; 8] = [
+    "sh",
+    "-c",
+    "printf '[%s]' \"$@\"; exit 7",
+    "sh",
+    "a  b $HOME \"'",
+    "--",
+    "x/get_library_trace.py ",
+    "y",
+];
 
 fn tools<'a>(tools: &'a str, options: &[&'a str], command: &[&'a str]) -> Vec<&'a str> {
     [&["run", "--tools", tools], options, &["--"], command].concat()
@@ -14,7 +24,7 @@ fn tools<'a>(tools: &'a str, options: &[&'a str], command: &[&'a str]) -> Vec<&'
 #[test]
 fn a_program_keeps_its_arguments_and_its_status_under_every_tool() {
     let dir = Dir::new();
-    let printed = "[a  b $HOME \"'][--]";
+    let printed = "[a  b $HOME \"'][--][x/get_library_trace.py ][y]";
     for (given, options) in [
         ("rpd,rocblas_trace,gpu_info_power_profiler", &[][..]),
         ("rocprofv3_perfetto", &["--performance"]),
@@ -189,6 +199,24 @@ fn sensors_are_madengine_s_bytes() {
 }
 
 #[test]
+fn therock_check_looks_at_the_installation_before_the_run() {
+    let dir = Dir::new();
+    std::fs::create_dir_all(dir.path("rocm/share/therock")).unwrap();
+    let run = || {
+        let mut command = dir.rpd(&tools("therock_check,rpd", &["--force"], &["touch", "ran"]));
+        ran(command.env("ROCM_PATH", dir.path("rocm")).env("PATH", "/usr/bin:/bin"))
+    };
+    run().expect(1).says(&["therock_check: ROCm does not come from TheRock"]);
+    assert!(!dir.path("ran").exists());
+    dir.write("rocm/share/therock/therock_manifest.json", "{}");
+    let checked = run();
+    let line = checked.expect(0).stderr.lines().next().unwrap_or_default();
+    assert!(line.starts_with("rpd: therock_check: ROCm comes from TheRock: "), "{checked}");
+    assert!(line.ends_with("therock_manifest.json"), "{checked}");
+    assert!(dir.path("ran").exists() && dir.path("rpd_output/trace.json").exists());
+}
+
+#[test]
 fn lists_of_libraries_are_added_to_those_that_are_there() {
     let dir = Dir::new();
     let given = r#"[{"name": "rpd", "cmd": "env", "env_vars": {"LD_LIBRARY_PATH": "./of_the_tool", "LD_PRELOAD": "libm.so.6"}}]"#;
@@ -224,6 +252,47 @@ fn ranges_that_are_commands_are_configurations_and_others_are_not() {
     assert_eq!(export(&["--libraries", "hipblaslt,tensile"]).expect(0).stdout, format!("{header}{row}"));
     assert_eq!(export(&["--libraries", "rocblas"]).expect(0).stdout, header);
     export(&["--libraries", "cublas"]).expect(2);
+}
+
+/// Each process of the real library prints one line for each configuration, in which it has counted the calls.
+#[test]
+fn calls_of_rocblas_are_counted_as_its_profile_counts_them() {
+    let dir = Dir::new();
+    let second = 1_i64 << 32;
+    let rows = format!(
+        "INSERT INTO rocpd_string VALUES (2, 'rocblas'), (3, 'blas'), (4, 'rocblas_saxpy'), (5, 'rocblas_set_atomics_mode'),
+             (6, 'handle=0x1 | n=10 | alpha=2.5 | x=0xa | incx=1 | y=0xb | incy=1'), (7, 'handle=0x1 | atomics_mode=rocblas_atomics_not_allowed'),
+             (8, 'handle=0x2 | n=10 | alpha=0x7f | x=0xa | incx=1 | y=0xb | incy=1'), (9, 'rocblas_create_handle'), (10, 'handle=0x1');
+         INSERT INTO rocpd_api VALUES (1, 7, 7, 100, 110, 4, 6), (2, 7, 7, 200, 210, 5, 7), (3, 7, 7, 300, 310, 4, 6), (4, 7, 7, 120, 130, 4, 6),
+             (5, 7, 7, 400, 410, 4, 8), (6, 7, 7, 500, 510, 9, 10), (7, 7, 7, 600, 610, 4, 6), ({}, 8, 8, 700, 710, 4, 6);
+         INSERT INTO ext_librarycall SELECT id, 2, 3 FROM rocpd_api;
+         INSERT INTO rocpd_metadata (tag, value) VALUES ('session::0::pid', '7'), ('session::1::pid', '8');",
+        second + 1
+    );
+    let trace = dir.trace("t.rpd", &format!("{} {rows}", rpd_sql::ext::RECORDERS.concat()));
+    let written = dir.run(&["export", "library-trace", "--date", "today", &trace]);
+    let rows: Vec<&str> = written.expect(0).stdout.lines().skip(1).collect();
+    let bench = "0,today,,rocblas,./rocblas-bench -f axpy -r f32_r -n 10";
+    let line = |mode: &str, calls: u32, rows: u32| {
+        format!(
+            "0,today,,rocblas_function,\"- {{ rocblas_function: \"\"rocblas_saxpy\"\", atomics_mode: {mode}, N: 10, incx: 1, incy: 1, \
+             call_count: {calls} }}\",{rows}"
+        )
+    };
+    assert_eq!(
+        rows,
+        [
+            format!("{bench} --alpha 2.5 --incx 1 --incy 1,4"),
+            format!("{bench} --alpha 2.5 --incx 1 --incy 1 --atomics_not_allowed,1"),
+            format!("{bench} --incx 1 --incy 1,1"),
+            line("atomics_allowed", 4, 1),
+            line("atomics_not_allowed", 1, 1),
+            line("atomics_allowed", 1, 1),
+        ],
+        "{written}"
+    );
+    let part = dir.run(&["export", "library-trace", "--date", "today", "--start", "290", &trace]);
+    assert!(part.expect(0).stdout.contains(&line("atomics_not_allowed", 1, 1)), "{part}");
 }
 
 #[test]

@@ -191,7 +191,7 @@ fn miopen(function: &str, arguments: &Arguments<'_>) -> Option<String> {
 }
 
 /// The number of rocblas_gemm_algo, which rocblas-bench takes.
-fn algorithm(value: &str) -> Option<u32> {
+pub(super) fn algorithm(value: &str) -> Option<u32> {
     match value {
         "rocblas_gemm_algo_standard" => Some(0),
         "rocblas_gemm_algo_solution_index" => Some(1),
@@ -200,14 +200,14 @@ fn algorithm(value: &str) -> Option<u32> {
 }
 
 /// What the stride of is meant: `stride_A`, `strideA` and `stride_a`; not `stride_invA`.
-fn stride(key: &str) -> Option<char> {
+pub(super) fn stride(key: &str) -> Option<char> {
     let mut letters = key.strip_prefix("stride")?.trim_start_matches('_').chars();
     let of = letters.next()?.to_ascii_lowercase();
     (letters.next().is_none() && "abcdxy".contains(of)).then_some(of)
 }
 
 /// `rocblas_fill_upper`: U.
-fn initial(value: &str) -> Option<char> {
+pub(super) fn initial(value: &str) -> Option<char> {
     let word = value.rsplit('_').next()?;
     // rocblas_diagonal_non_unit.
     if value.ends_with("non_unit") {

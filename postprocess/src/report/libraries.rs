@@ -23,6 +23,7 @@ use super::stream::Streams;
 use crate::check::rule::are_sound;
 use crate::library::arguments::{Arguments, address};
 use crate::library::bench;
+use crate::library::profile::{self, Atomics};
 use crate::library::replay;
 use crate::library::trace_csv::Seen;
 use crate::library::work::Work;
@@ -565,8 +566,8 @@ fn finished(
     })
 }
 
-/// Adds the configurations of a part of a trace to those of library_trace.csv: commands of rocblas-bench, hipblaslt-bench and MIOpenDriver, and
-/// Tensile's kernels, in the order of time.
+/// Adds the configurations of a part of a trace to those of library_trace.csv: commands of rocblas-bench, hipblaslt-bench and MIOpenDriver, lines of
+/// rocBLAS's profile, and Tensile's kernels, in the order of time.
 ///
 /// # Errors
 /// When the trace, or a temporary file, cannot be read.
@@ -576,19 +577,39 @@ pub fn configurations_seen(
     seen: &mut Seen,
 ) -> Result<()> {
     let mut calls = Vec::new();
+    let mut profiled = Vec::new();
+    let mut handles = Handles::default();
     let mut events = Sorter::new();
     let is_about_operations = selected.unasked().is_some();
     each_call(trace, version, |row| {
+        handles.note(&row);
+        Ok(())
+    })?;
+    handles.sort();
+    each_call(trace, version, |row| {
         let Some(times) = row.times.filter(|_| may_count(selected, row.id)) else { return Ok(()) };
+        let arguments = Arguments::of(&row.arguments);
+        let atomics = match row.library.as_str() {
+            ROCBLAS => handles.mode(row.thread[0], &arguments, times.0),
+            _ => Atomics::Allowed,
+        };
+        if row.library == ROCBLAS
+            && let Some(line) = profile::line(&row.function, &arguments, atomics)
+        {
+            profiled.push((times.0, row.id, row.thread[0], line));
+        }
         let command = match row.library.as_str() {
             // What MIOpen's ranges say is no command.
             MARKED => (marked(&row.arguments) == HIPBLASLT).then_some((HIPBLASLT, row.arguments)),
-            library => ["rocblas", HIPBLASLT, "miopen"]
+            library => [ROCBLAS, HIPBLASLT, "miopen"]
                 .into_iter()
                 .find(|known| *known == library)
-                .zip(bench::command(library, &row.function, &Arguments::of(&row.arguments))),
+                .zip(bench::command(library, &row.function, &arguments)),
         };
-        let Some((library, command)) = command else { return Ok(()) };
+        let Some((library, mut command)) = command else { return Ok(()) };
+        if atomics == Atomics::NotAllowed {
+            command.push_str(" --atomics_not_allowed");
+        }
         calls.push((times.0, row.id, library, command, row.library == MARKED));
         if is_about_operations {
             events.push(Event::of_call((row.id, row.thread), times, 0))?;
@@ -619,6 +640,7 @@ pub fn configurations_seen(
         let mut launching = Ids::default();
         each_given(events, |_, given| given.iter().for_each(|given| launching.add(given.call.id)))?;
         calls.retain(|(_, id, ..)| launching.has(*id));
+        profiled.retain(|(_, id, ..)| launching.has(*id));
     }
     calls.sort();
     // The ranges of hipBLASLt's calls say more than their arguments, in sessions that have them.
@@ -631,6 +653,17 @@ pub fn configurations_seen(
     for (_, _, library, command, _) in &calls {
         seen.add(library, command, 1);
     }
+    // Each process has a line for each configuration at its end.
+    profiled.sort();
+    let mut counted: HashMap<(i64, &str), u64> = HashMap::new();
+    for (.., process, line) in &profiled {
+        *counted.entry((*process, line)).or_default() += 1;
+    }
+    for (.., process, line) in &profiled {
+        if let Some(calls) = counted.remove(&(*process, line.as_str())) {
+            seen.add("rocblas_function", &profile::with_calls(line, calls), 1);
+        }
+    }
     kernels.sort();
     for (_, _, kernel) in &kernels {
         seen.add("tensile", kernel, 1);
@@ -641,8 +674,45 @@ pub fn configurations_seen(
 /// How the names of Tensile's kernels begin.
 const TENSILE: &str = "Cijk_";
 
+/// When which handle of rocBLAS was set to which mode.
+#[derive(Default)]
+struct Handles {
+    /// By process and handle.
+    set: HashMap<(i64, u64), Vec<(i64, Atomics)>>,
+}
+
+impl Handles {
+    fn note(&mut self, row: &CallRow) {
+        let arguments = Arguments::of(&row.arguments);
+        let mode = match row.function.as_str() {
+            // The next handle may have the same address.
+            "rocblas_create_handle" => Some(Atomics::default()),
+            "rocblas_set_atomics_mode" if arguments.text("status").is_none() => Atomics::set_by(&arguments),
+            _ => None,
+        };
+        if let Some(((mode, handle), (start, _))) = mode.zip(arguments.address("handle")).zip(row.times) {
+            self.set.entry((row.thread[0], handle)).or_default().push((start, mode));
+        }
+    }
+
+    fn sort(&mut self) {
+        self.set.values_mut().for_each(|modes| modes.sort_by_key(|(start, _)| *start));
+    }
+
+    /// That in which a call with these arguments found its handle.
+    fn mode(&self, process: i64, arguments: &Arguments<'_>, start: i64) -> Atomics {
+        let modes = arguments.address("handle").and_then(|handle| self.set.get(&(process, handle)));
+        let set = modes.and_then(|modes| {
+            let before = modes.partition_point(|(set, _)| *set <= start);
+            modes.get(before.checked_sub(1)?)
+        });
+        set.map_or_else(Atomics::default, |(_, mode)| *mode)
+    }
+}
+
 /// Stands for the library of a range that a library has emitted itself.
 const MARKED: &str = "";
+const ROCBLAS: &str = "rocblas";
 const HIPBLASLT: &str = "hipblaslt";
 /// How such ranges begin.
 const RANGES: [(&str, &str); 2] = [(HIPBLASLT, "hipblaslt-bench "), ("miopen", "s_api = miopen")];

@@ -1,14 +1,18 @@
-//! `rpd export rocprofv3`: the JSON of AMD's rocprofv3.
+//! `rpd export rocprofv3`, `rpd export rocprofv3-csv`: the JSON and the tables of AMD's rocprofv3.
 
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::Result;
+use anyhow::{Context, Result, bail};
 use clap::Args;
-use rpd_postprocess::export::rocprofv3;
+use rpd_postprocess::export::{Exported, rocprofv3};
+use rpd_postprocess::{text, trace};
 
-use super::timeline::TimelineArgs;
-use crate::args::region::REGION_HELP;
+use super::timeline::{TimelineArgs, note_impossible};
+use crate::args::region::{REGION_HELP, RegionArgs};
+use crate::output::file::OutputFile;
 use crate::output::note::note;
+use crate::output::progress::notes;
 
 /// Write the JSON of AMD's rocprofv3, for TraceLens
 ///
@@ -46,12 +50,104 @@ impl Rocprofv3 {
         let exported = self
             .timeline
             .run(|source, out| rocprofv3::export(source.trace, source.region, source.notes, out))?;
-        if exported.processes > 1 {
-            note(format_args!(
-                "the export has {} processes, and the format knows one: name one with --session, --rank or --pid",
-                exported.processes
-            ));
-        }
+        note_processes(exported);
         Ok(ExitCode::SUCCESS)
     }
+}
+
+fn note_processes(exported: Exported) {
+    if exported.processes > 1 {
+        note(format_args!(
+            "the export has {} processes, and the format knows one: name one with --session, --rank or --pid",
+            exported.processes
+        ));
+    }
+}
+
+/// Write the tables of AMD's rocprofv3 as comma-separated values
+///
+/// The files are those of rocprofv3 --output-format csv --stats, each with a table: NAME_kernel_trace.csv and so on. A table that would have no
+/// rows has no file. Such files are of one process: where a trace has several, name a session or a process.
+#[derive(Args)]
+#[command(after_help = format!("\
+Files:
+  agent_info         the CPUs are agent 0, GPU n is n + 1
+  kernel_trace       kernels, fills and other operations; Dispatch_Id: id in rocpd_op, grids in work-items, LDS in whole pieces of 512 bytes
+  memory_copy_trace  copies, with their direction
+  hip_api_trace      calls of HIP, of CUDA and others too; those of libraries but RCCL are left out
+  hsa_api_trace, rccl_api_trace, marker_api_trace
+                     calls of HSA, of RCCL or NCCL, and markers with their texts
+  kernel_stats, memory_copy_stats, hip_api_stats, hsa_api_stats, rccl_api_stats, marker_api_stats
+                     by name: Calls, and of their durations, ns: sum, average, share of all, least, most, standard deviation
+  domain_stats       the same of each table
+Times are ns on the trace's clock. Correlation_Id is the call's id in rocpd_api, the same of call and operation. What the format asks for and
+the trace does not have is 0, or empty. Memory allocations have no table. Barriers are left out.
+
+{REGION_HELP}
+
+Example:
+  rpd export rocprofv3-csv trace.rpd -o run
+  rpd export rocprofv3-csv trace.rpd -o run --tables kernel_trace,kernel_stats"))]
+pub(super) struct Rocprofv3Csv {
+    /// The trace
+    file: PathBuf,
+    /// How the names of the files begin: NAME_kernel_trace.csv
+    #[arg(short, long, value_name = "NAME")]
+    output: PathBuf,
+    /// Replace files that exist; never a trace
+    #[arg(long)]
+    force: bool,
+    /// Only these tables
+    #[arg(long, value_name = "TABLES", value_delimiter = ',', value_parser = rocprofv3::TABLES)]
+    tables: Vec<String>,
+    #[command(flatten)]
+    region: RegionArgs,
+}
+
+impl Rocprofv3Csv {
+    /// Writes the files.
+    ///
+    /// # Errors
+    /// When the trace cannot be read, a file is there already, or one cannot be written.
+    pub(super) fn run(self) -> Result<ExitCode> {
+        let wanted: Vec<&str> = match self.tables.as_slice() {
+            [] => rocprofv3::TABLES.to_vec(),
+            tables => tables.iter().map(String::as_str).collect(),
+        };
+        if self.output.file_name().is_none() {
+            bail!("{}: -o is how the names of the files begin", shown(&self.output));
+        }
+        for table in &wanted {
+            let file = rocprofv3::table_file(&self.output, table);
+            if rpd_schema::identify(&file).is_ok() {
+                bail!("{} is a trace, which stays: begin the names in another way", shown(&file));
+            }
+            if file.is_file() && !self.force {
+                bail!("{}: the file exists already; replace what is there with --force", shown(&file));
+            }
+        }
+        let notes = notes();
+        let name = shown(&self.file);
+        let (trace, version) = trace::open(&self.file, &*notes)?;
+        let (exported, tables) = rocprofv3::tables((&trace, version), &self.region.into(), &*notes, &wanted)
+            .with_context(|| format!("cannot export {name}"))?;
+        for table in tables {
+            let path = rocprofv3::table_file(&self.output, table.name);
+            let cannot = || format!("cannot write {}", shown(&path));
+            let mut file = OutputFile::at(&path, &*notes).with_context(cannot)?;
+            table.write(file.file()).with_context(cannot)?;
+            file.finish().with_context(cannot)?;
+        }
+        drop(notes);
+        note_impossible(&name, exported.impossible);
+        if exported.calls + exported.ops == 0 {
+            note(format_args!("{name} has no such call and no such operation; rpd info shows what it holds"));
+        }
+        note_processes(exported);
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+fn shown(path: &Path) -> String {
+    text::escape(&path.to_string_lossy()).into_owned()
 }
