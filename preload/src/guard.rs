@@ -10,6 +10,12 @@ pub fn guard<T>(panicked: impl FnOnce() -> T, body: impl FnOnce() -> T) -> T {
     cancellation::disabled(|| caught(panicked, body))
 }
 
+/// The same for a `body` that has no cancellation point but inside [`cancellation::rarely`].
+#[inline]
+pub fn guard_without_points<T>(panicked: impl FnOnce() -> T, body: impl FnOnce() -> T) -> T {
+    cancellation::without_points(|| caught(panicked, body))
+}
+
 /// A function of its own: its frame, and no frame of a caller, is one that a cancellation must not unwind.
 #[inline(never)]
 fn caught<T>(panicked: impl FnOnce() -> T, body: impl FnOnce() -> T) -> T {
@@ -36,6 +42,8 @@ mod tests {
             std::panic::resume_unwind(Box::new(()))
         };
         assert_eq!(guard(|| 7, fail), 7);
+        assert_eq!(errno(), Some(libc::EXDEV));
+        assert_eq!(guard_without_points(|| 8, || cancellation::rarely(fail)), 8);
         assert_eq!(errno(), Some(libc::EXDEV));
     }
 }

@@ -4,7 +4,7 @@ use std::os::unix::fs::{PermissionsExt, chown};
 use std::time::{Duration, Instant};
 
 use super::{assert_clean, hazard, markers, recorded};
-use crate::harness::{Dir, Loading, Run, loader, not_tested, program, recorder};
+use crate::harness::{Dir, Loading, Run, library_symbols, loader, not_tested, program, recorder};
 
 #[test]
 fn errno_masks_and_handlers() {
@@ -58,6 +58,15 @@ fn threads_that_are_cancelled() {
     let dir = Dir::new();
     let run = Run::new(&dir, hazard("cancelled")).arg("load").arg(recorder()).env("RPDT_BUFFER_MB", "x");
     assert_eq!(run.run().expect(0).stdout, "1 cancelled, 1 came out\n");
+    // Of calls that come as often as of libraries the usual path alone goes without disabling cancellation.
+    let dir = Dir::new();
+    let run = recorded(&dir, "cancelled").arg("calls").arg(program("library_of_nothing"));
+    let run = run.preload(&[recorder(), library_symbols()]).env("RPDT_LIBRARIES", "rocblas");
+    let ran = run.env("RPDT_BUFFER_MB", "1").run();
+    assert_eq!(ran.expect(0).stdout, "4 cancelled, 4 came out\n");
+    let trace = dir.trace("trace.rpd");
+    trace.check_integrity();
+    assert!(trace.number("select count(*) from libraryCall") > 30_000, "the buffers were full");
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use std::ffi::{CStr, c_char};
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use rpd_preload::cancellation;
 use rpd_transport::log;
 use rpd_transport::provoked;
 use rpd_transport::recorder::{self, Recorder};
@@ -11,16 +12,26 @@ use rpd_transport::recorder::{self, Recorder};
 /// gets `otherwise`.
 #[inline]
 pub(crate) fn guard<T>(otherwise: T, body: impl FnOnce() -> T) -> T {
-    let panicked = || {
-        recorder::disable();
-        otherwise
-    };
-    rpd_preload::guard::guard(panicked, || {
-        provoked::panic("hook");
-        let value = body();
-        provoked::panic("hook");
-        value
-    })
+    rpd_preload::guard::guard(|| disabled(otherwise), || provoked_around(body))
+}
+
+/// The same for a hook that is called very often, whose `body` has no cancellation point but inside [`cancellation::rarely`].
+#[inline]
+pub(crate) fn guard_without_points<T>(otherwise: T, body: impl FnOnce() -> T) -> T {
+    rpd_preload::guard::guard_without_points(|| disabled(otherwise), || provoked_around(body))
+}
+
+fn disabled<T>(otherwise: T) -> T {
+    recorder::disable();
+    otherwise
+}
+
+#[inline]
+fn provoked_around<T>(body: impl FnOnce() -> T) -> T {
+    provoked::panic("hook");
+    let value = body();
+    provoked::panic("hook");
+    value
 }
 
 /// Runs `act` on the recorder, inside the guard, where there is one.
@@ -48,9 +59,11 @@ pub(crate) fn speak_for_panics() {
     std::panic::set_hook(Box::new(|panic| {
         if !SAID.swap(true, Ordering::Relaxed) {
             let place = panic.location().map(ToString::to_string).unwrap_or_default();
-            log::problem(&format!(
-                "internal error at {place}: recording is off for this process, the program goes on; please report this"
-            ));
+            cancellation::rarely(|| {
+                log::problem(&format!(
+                    "internal error at {place}: recording is off for this process, the program goes on; please report this"
+                ));
+            });
         }
     }));
 }

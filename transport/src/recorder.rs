@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use rpd_preload::cancellation;
 use rpd_preload::clock::{self, Clock};
 use rpd_preload::lock::{lock, lock_within};
 
@@ -206,8 +207,10 @@ impl Recorder {
     #[inline]
     pub fn in_use(&'static self) {
         if self.switch.is_timed() {
-            self.requests.start(self);
-            self.switch.keep_time();
+            cancellation::rarely(|| {
+                self.requests.start(self);
+                self.switch.keep_time();
+            });
         }
     }
 

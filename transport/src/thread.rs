@@ -1,12 +1,14 @@
 //! What a thread needs to record: its ring, its tid, the ranges it opened while recording was paused.
 //!
-//! Nothing here may panic or allocate on the usual path: a thread-local borrow, a copy into the ring, done.
+//! Nothing here may panic or allocate on the usual path: a thread-local borrow, a copy into the ring, done. It has no cancellation point there;
+//! whatever else is done is done inside [`cancellation::rarely`].
 
 use std::cell::{Cell, RefCell};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use rpd_preload::cancellation;
 use rpd_preload::clock;
 use rpd_preload::lock::lock;
 use rpd_preload::threads;
@@ -204,7 +206,7 @@ impl ThreadBuffer {
     fn begin_call(&mut self, recorder: &'static Recorder) -> Option<u64> {
         if self.producer.is_none() || self.epoch != epoch() {
             self.refresh();
-            self.producer = recorder.add_ring(tid());
+            self.producer = cancellation::rarely(|| recorder.add_ring(tid()));
         }
         let Some(producer) = &self.producer else {
             recorder.counters.lose(Cause::BufferFull, 1);
@@ -232,18 +234,20 @@ impl ThreadBuffer {
     #[cold]
     fn hurry(&mut self, recorder: &Recorder) {
         if self.producer.as_mut().is_some_and(|producer| std::mem::take(&mut producer.many)) {
-            recorder.requests.wake();
+            cancellation::rarely(|| recorder.requests.wake());
         }
     }
 
     #[cold]
     fn push_slowly(&mut self, recorder: &'static Recorder, record: &NewRecord<'_>) -> bool {
         self.refresh();
-        let pushed = persist(recorder, record, || {
-            if self.producer.is_none() {
-                self.producer = recorder.add_ring(tid());
-            }
-            self.producer.as_mut().is_some_and(|producer| record.put(producer))
+        let pushed = cancellation::rarely(|| {
+            persist(recorder, record, || {
+                if self.producer.is_none() {
+                    self.producer = recorder.add_ring(tid());
+                }
+                self.producer.as_mut().is_some_and(|producer| record.put(producer))
+            })
         });
         self.hurry(recorder);
         pushed
@@ -335,7 +339,7 @@ impl Orphans {
 fn push_orphan(recorder: &'static Recorder, record: &NewRecord<'_>) -> bool {
     let mine = tid();
     let mut refused = None;
-    let pushed = persist(recorder, record, || {
+    let mut push = || {
         let pushed = recorder.orphans.with(mine, ORPHAN_PATIENCE, |ring| {
             if ring.as_ref().is_none_or(|(tid, _)| *tid != mine) {
                 *ring = recorder.add_ring(mine).map(|producer| (mine, producer));
@@ -345,7 +349,8 @@ fn push_orphan(recorder: &'static Recorder, record: &NewRecord<'_>) -> bool {
         refused = pushed.err();
         // It is not tried again.
         pushed.unwrap_or(true)
-    });
+    };
+    let pushed = cancellation::rarely(|| persist(recorder, record, &mut push));
     match refused {
         None => return pushed,
         Some(Refused::Reentered) => recorder.counters.lose(Cause::Reentered, 1),

@@ -1,10 +1,11 @@
 /* Threads that are cancelled while they are in a function of the recorder.
  *
- * Usage: cancelled marks|pending|asynchronous|load LIBRARY
+ * Usage: cancelled marks|pending|asynchronous|load LIBRARY|calls LIBRARY
  *   marks         each marks faster than can be written until another thread cancels it
  *   pending       each is cancelled before it calls one of the functions, and must come out of it
  *   asynchronous  each marks and drains, and may be cancelled at any instruction
  *   load          the recorder is loaded by a thread that is cancelled
+ *   calls         each is cancelled before it calls a function of that library, more often than buffers hold calls, and must come out
  * Prints how many were cancelled. Without the recorder the same.
  * Compile: cc -O2 cancelled.c -o cancelled -ldl -lpthread */
 #include "markers.h"
@@ -76,6 +77,18 @@ static void *load(void *unused) {
     return NULL;
 }
 
+static void *calls(void *function) {
+    int (*saxpy)(void *, int, const float *, const float *, int, float *, int) =
+        (int (*)(void *, int, const float *, const float *, int, float *, int))function;
+    float x[1] = {1}, y[1] = {2}, alpha = 2;
+    pthread_cancel(pthread_self());
+    for (int i = 0; i < 30000; i++)
+        if (saxpy(x, 1, &alpha, x, 1, y, 1)) abort();
+    came_out++;
+    pthread_testcancel();
+    return NULL;
+}
+
 /* Starts a thread, cancels it when it has done something, and says whether it was cancelled. */
 static int cancelled(void *(*body)(void *), void *argument, int from_outside) {
     pthread_t thread;
@@ -111,6 +124,10 @@ int main(int argc, char **argv) {
     if (!strcmp(argv[1], "load") && argc > 2) {
         library = argv[2];
         count += cancelled(load, NULL, 0);
+    }
+    if (!strcmp(argv[1], "calls") && argc > 2) {
+        if (!dlopen(argv[2], RTLD_NOW | RTLD_GLOBAL)) abort();
+        for (int i = 0; i < 4; i++) count += cancelled(calls, dlsym(RTLD_DEFAULT, "rocblas_saxpy"), 0);
     }
     printf("%d cancelled, %d came out\n", count, came_out);
     return 0;

@@ -8,6 +8,7 @@
 use std::cell::Cell;
 use std::ptr;
 
+use rpd_preload::cancellation;
 use rpd_preload::memory::{self, Copied};
 use rpd_transport::correlation;
 
@@ -145,8 +146,8 @@ fn read(place: usize, words: &mut [u64]) -> Copied {
 /// Asks the system, which may read a file and allocate.
 #[cold]
 fn ask() -> (usize, usize) {
-    let stack =
-        stack_bounds::of_this_thread().map_or((0, 0), |stack| (stack.start as usize, stack.end as usize));
+    let stack = cancellation::rarely(stack_bounds::of_this_thread);
+    let stack = stack.map_or((0, 0), |stack| (stack.start as usize, stack.end as usize));
     STACK.set(Some(stack));
     stack
 }

@@ -7,12 +7,14 @@
 //! Operations refer to a call of the HSA runtime that submits them, unless their thread is in a call of HIP. They refer to no other call here.
 //!
 //! A call that was left without returning is lost. The thread's next call finds that out by its place on the stack (see [`Frame`]).
-//! Cost: two clock readings, the arguments' bytes, one ring push.
+//! Cost: two clock readings, the arguments' bytes, one ring push. What may be a cancellation point is done inside [`cancellation::rarely`]: notes
+//! of descriptors and communicators, calls that submit something, stack frames, and what [`thread`] does for the first record and where a ring
+//! is full.
 
 use std::cell::{Cell, RefCell};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use rpd_preload::clock;
+use rpd_preload::{cancellation, clock};
 use rpd_transport::recorder::{self, Recorder};
 use rpd_transport::records::Kind;
 use rpd_transport::thread::Patience;
@@ -122,7 +124,10 @@ pub(super) fn enter(place: u16, function: &LibraryFunction, frame: *const u64) -
         if open.depth == DEEPEST || library != Library::Hsa && outer.any(|call| call.library == library) {
             return false;
         }
-        let id = if is_on && function.submits { begin_submitting(recorder) } else { correlation::NONE };
+        let id = match is_on && function.submits {
+            true => cancellation::rarely(|| begin_submitting(recorder)),
+            false => correlation::NONE,
+        };
         let callers = Callers::at(place_on_stack);
         let start = if is_on { clock::monotonic() } else { 0 };
         open.push(OpenCall { place, library, frame, callers, start, id })
@@ -158,14 +163,19 @@ pub(super) unsafe fn exit(saved: &Saved, frame: *const u64, words: *const u64) {
     let bytes = &room[..length];
     if function.note == Some(Noted::Descriptor) {
         if function.has_succeeded(saved.result[0]) {
-            descriptors::note(function, bytes);
+            cancellation::rarely(|| descriptors::note(function, bytes));
         }
         return;
     }
     if function.makes_communicators {
-        communicators::note(arguments::made_communicators(function, bytes), end);
+        cancellation::rarely(|| communicators::note(arguments::made_communicators(function, bytes), end));
     }
-    if call.start != 0 {
+    if call.start == 0 {
+        return;
+    }
+    if call.id != correlation::NONE || recorder.stacks.is_some() {
+        cancellation::rarely(|| record(recorder, &call, end, bytes));
+    } else {
         record(recorder, &call, end, bytes);
     }
 }
@@ -226,8 +236,10 @@ fn lose(recorder: &Recorder, lost: Lost) {
         recorder.counters.lose(counters::Cause::Abandoned, lost.calls);
     }
     if lost.id != correlation::NONE {
-        open_call::forget(lost.id);
-        recorder.lost_calls.add(lost.id);
+        cancellation::rarely(|| {
+            open_call::forget(lost.id);
+            recorder.lost_calls.add(lost.id);
+        });
     }
 }
 

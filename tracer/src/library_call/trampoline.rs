@@ -10,7 +10,7 @@ use std::arch::global_asm;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::{call, description};
-use crate::guard::guard;
+use crate::guard::guard_without_points;
 
 include!(concat!(env!("OUT_DIR"), "/library_calls.rs"));
 
@@ -67,7 +67,7 @@ fn first() -> usize {
 /// A call of function `place` begins. `frame`: where rbp is, above which its return address and its words of the stack lie.
 extern "C-unwind" fn enter(place: usize, frame: *const u64) -> Continuation {
     let original = ORIGINALS.get(place).map_or(0, |original| original.load(Ordering::Acquire));
-    let words = guard(None, || {
+    let words = guard_without_points(None, || {
         let function = description::get().functions.get(place)?;
         call::enter(place as u16, function, frame).then_some(function.words)
     });
@@ -76,7 +76,7 @@ extern "C-unwind" fn enter(place: usize, frame: *const u64) -> Continuation {
 
 /// It is about to return.
 extern "C-unwind" fn exit(saved: *const Saved, frame: *const u64) {
-    guard((), || {
+    guard_without_points((), || {
         // SAFETY: what the code below has saved of this call, which has not returned; its words of the stack begin behind the saved rbp
         // and the return address.
         unsafe { call::exit(&*saved, frame, frame.add(2)) };
