@@ -12,6 +12,7 @@
 # make cuda BIN=DIR OUT=DIR - on a machine with a GPU of NVIDIA's, with the release of BIN: that recording is exact, and what it costs; PyTorch's markers too
 #               (40 minutes; PARTS='--exact --markers' some of it: the head of tests/cuda/run)
 # make jobs   - the queries of jobs by SQLite, DuckDB and Spark, with 64 ranks (Java 17; 560 MB from PyPI); tests/jobs/run --growth: up to 1,000; --cost
+# make jobs-launchers - the recorder below OpenMPI's mpirun and Slurm's srun, and on two nodes with clocks apart (Debian, root)
 # make hip-api - the description of the HIP API, from HIP's headers
 # make release - a wheel, .deb, .rpm and tarball for glibc 2.28 and later      make packages - tests them in other distributions (root)
 # make build, then make install PREFIX=/usr/local [LIBDIR=/usr/local/lib64]      make uninstall
@@ -39,7 +40,7 @@ else
 DEMO_RUN = SIMGPU_GPUS=2 SIMGPU_CONFIG=fixtures/programs/demo.toml fixtures/simgpu/simgpu-run
 endif
 
-.PHONY: all setup build roctx demo test test-fast firefox models miri bench bench-passes bench-exports bench-reports bench-view soak matrix nfs cuda jobs release packages hip-api install uninstall clean
+.PHONY: all setup build roctx demo test test-fast firefox models miri bench bench-passes bench-exports bench-reports bench-view soak matrix nfs cuda jobs jobs-launchers release packages hip-api install uninstall clean
 all: build
 
 setup:
@@ -175,6 +176,9 @@ packages: $(PROGRAMS)/demo
 
 jobs: setup
 	@tests/jobs/run
+
+jobs-launchers: setup
+	@tests/jobs/launchers
 
 # The description of the HIP API, from the headers of each version: tracer/src/sources/hip/description/headers.sh says where they come from.
 HIP_HEADERS = target/hip-headers
