@@ -14,6 +14,8 @@ from setuptools.command.build_py import build_py
 from wheel.bdist_wheel import bdist_wheel
 
 REPOSITORY = Path(__file__).resolve().parent.parent
+# What shells and man look for in a folder `share` beside the folder of commands.
+SHARED = ("man", "bash-completion", "zsh", "fish")
 INSTALLED = [Path(prefix) / folder / "librpd_tracer.so" for prefix in ("/usr/local", "/usr") for folder in ("lib", "lib64")]
 
 
@@ -55,6 +57,18 @@ class Build(build_py):
             shutil.copy2(file, package / "sql" / file.name)
         shutil.copytree(REPOSITORY / "sql" / "job_queries", package / "sql" / "job_queries")
         install(package / "native")
+        self.distribution.data_files = shared(package / "native" / "share", Path(self.build_lib).resolve().parent / "share")
+
+
+def shared(installed, share):
+    """Moves what is for shells and man out of `installed` into `share`: folders of an environment, with the files that belong there."""
+    shutil.rmtree(share, ignore_errors=True)
+    for folder in SHARED:
+        if (installed / folder).exists():
+            share.mkdir(parents=True, exist_ok=True)
+            shutil.move(installed / folder, share / folder)
+    files = [file for file in sorted(share.rglob("*")) if file.is_file()]
+    return [(str("share" / file.relative_to(share).parent), [str(file)]) for file in files]
 
 
 def sql():

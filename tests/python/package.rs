@@ -47,7 +47,14 @@ fn an_installed_package_has_what_make_install_installs_and_needs_nothing_else() 
     let site = install(&dir);
     // pip compiles what is Python.
     let _ = fs::remove_dir_all(site.join("rpd/native/bin/__pycache__"));
-    assert_eq!(files(&site.join("rpd/native")), files(&dir.path("prefix")));
+    // Manual pages and completions are where man and shells look: in `share` beside `bin`.
+    let shared = files(&site.join("share")).into_iter().map(|file| format!("share/{file}"));
+    let mut packed: Vec<String> = files(&site.join("rpd/native")).into_iter().chain(shared).collect();
+    packed.sort();
+    assert_eq!(packed, files(&dir.path("prefix")));
+    for page in ["man/man1/rpd-top.1", "bash-completion/completions/rpd", "zsh/site-functions/_rpd"] {
+        assert!(site.join("share").join(page).exists(), "{page}");
+    }
     assert_eq!(files(&site.join("bin")), files(&site.join("rpd/native/bin")), "each command is on PATH");
 
     let with_package =
