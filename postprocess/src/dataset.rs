@@ -5,6 +5,7 @@
 //! |---|---|
 //! | `place.rs` | the directory: names in it, files that appear whole |
 //! | `clock.rs` | nodes, and what their times are moved by |
+//! | `alignment.rs` | the same by a marker that all hosts of a job set at one moment |
 //! | `source.rs` | a trace that is added: its ranks and their ids |
 //! | `table.rs` | the tables, their columns and encodings |
 //! | `rows.rs` | rows on their way from the trace into files |
@@ -23,6 +24,7 @@
 //! Whoever is interrupted between the two leaves files that no manifest names; the next one who adds the trace gives the same names to the
 //! same bytes.
 
+mod alignment;
 mod cells;
 pub mod check;
 mod clock;
@@ -51,6 +53,7 @@ use serde::Serialize;
 
 use crate::notes::{SharedNotes, undone};
 use crate::text::{self, counted};
+use alignment::Alignment;
 use files::Files;
 use manifest::{Manifest, Manifests};
 use place::{DatasetPlace, TEMPORARY, encoded, shown};
@@ -67,6 +70,8 @@ pub struct AddOptions {
     pub force: bool,
     /// Length of a time slice, ns; 0 for one slice.
     pub slice_ns: Option<i64>,
+    /// The marker that begins at one time on all hosts of a job.
+    pub align: Option<String>,
     /// Job, node and rank of all sessions, whatever they say.
     pub job: Option<String>,
     /// See `job`.
@@ -115,7 +120,11 @@ pub fn add(
         let place = DatasetPlace::prepare(directory, options.append, options.slice_ns)?;
         for trace in traces {
             let source = TraceSource::open(trace, notes)?;
-            for rank in source.ranks(&place, options, notes)? {
+            let align = options.align.as_deref();
+            let alignment = align
+                .map(|marker| Alignment::of(&place, marker, &source, options.job.as_deref()))
+                .transpose()?;
+            for rank in source.ranks(&place, alignment.as_ref(), options, notes)? {
                 added.push(add_rank(&place, &source, &rank, options, notes)?);
             }
         }

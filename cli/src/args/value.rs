@@ -25,6 +25,12 @@ pub(crate) fn distance(text: &str) -> Result<Duration, String> {
     Some(found).filter(|time| !time.is_zero()).ok_or_else(|| "must be more than nothing".to_string())
 }
 
+/// The text of a marker, as `marker:NAME`.
+pub(crate) fn marker_name(text: &str) -> Result<String, String> {
+    let name = text.strip_prefix("marker:").filter(|name| !name.is_empty());
+    name.map(str::to_string).ok_or_else(|| "not marker:NAME".to_string())
+}
+
 /// How many there are to be, as of rows.
 pub(crate) fn count(text: &str) -> Result<NonZeroUsize, String> {
     text.parse().map_err(|_| "must be a number, 1 or more".to_string())

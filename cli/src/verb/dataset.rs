@@ -46,6 +46,7 @@ All have the column part, a number for each rank of each trace: ids are unique w
 Example:
   rpd dataset jobs rank*.rpd
   rpd dataset jobs --append rank3.rpd
+  rpd dataset jobs --append --align 'marker:step 0' node1-*.rpd
   rpd dataset check jobs
   rpd dataset extract jobs --rank 3 -o rank3.rpd
   duckdb -c \"select node, rank, count(*)
@@ -69,6 +70,9 @@ pub(crate) struct Dataset {
     /// Cut at multiples of that time; all who add to a dataset must say the same
     #[arg(long, value_name = "TIME", value_parser = slice)]
     slice: Option<i64>,
+    /// Let the first marker of that text begin at one time on all hosts of a job, in place of what their wall clocks say
+    #[arg(long, value_name = "marker:NAME", value_parser = value::marker_name)]
+    align: Option<String>,
     /// Of this job [default: what the trace says]
     #[arg(long)]
     job: Option<String>,
@@ -166,10 +170,10 @@ impl Dataset {
             Some(Question::Extract(extract)) => return extract.run(),
             None => {}
         }
-        let Dataset { directory, files, append, force, slice, job, node, rank, json, .. } = self;
+        let Dataset { directory, files, append, force, slice, align, job, node, rank, json, .. } = self;
         let directory = directory.unwrap_or_default();
         let rank = rank.map(i64::from);
-        let options = AddOptions { append, force, slice_ns: slice, job, node, rank };
+        let options = AddOptions { append, force, slice_ns: slice, align, job, node, rank };
         let added = add(&directory, &files, &options, &notes())?;
         if json {
             output::write_json(&added)?;

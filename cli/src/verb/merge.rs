@@ -40,7 +40,7 @@ pub(crate) struct Merge {
     #[arg(long)]
     same_host: bool,
     /// Let the first marker of that text begin at one time everywhere
-    #[arg(long, value_name = "marker:NAME", value_parser = marker_name)]
+    #[arg(long, value_name = "marker:NAME", value_parser = value::marker_name)]
     align: Option<String>,
     /// Add that to the times of FILE, which are not aligned then; ns without a unit
     #[arg(long = "offset", value_name = "FILE=TIME", value_parser = file_and_shift)]
@@ -48,11 +48,6 @@ pub(crate) struct Merge {
     /// Write one JSON object about it
     #[arg(long)]
     json: bool,
-}
-
-fn marker_name(text: &str) -> Result<String, String> {
-    let name = text.strip_prefix("marker:").filter(|name| !name.is_empty());
-    name.map(str::to_string).ok_or_else(|| "not marker:NAME".to_string())
 }
 
 fn file_and_shift(text: &str) -> Result<(PathBuf, i64), String> {

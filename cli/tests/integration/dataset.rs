@@ -386,3 +386,90 @@ fn slices_are_cut_at_multiples_of_their_length() {
     let Some(found) = python(&dir, "d", "op", print) else { return };
     assert_eq!(found, format!("{rows} True True"));
 }
+
+/// A trace of a rank of job 7: the marker `go` at `at` ns of its host's clock, and again 500 ns later.
+fn with_marker(dir: &Dir, name: &str, rank: i64, host: Option<(&str, i64)>, at: i64) {
+    let facts = host.map_or(String::new(), |(host, clock)| {
+        let fact = |key: &str, value: &str| {
+            format!("INSERT INTO rocpd_metadata (tag, value) VALUES ('session::0::{key}', '{value}');")
+        };
+        [
+            fact("host", host),
+            fact("boot_id", &format!("boot of {host}")),
+            fact("pid", &(100 + rank).to_string()),
+            fact("start_monotonic_ns", "1000"),
+            fact("start_realtime_ns", &(clock + 1000).to_string()),
+        ]
+        .concat()
+    });
+    dir.trace(
+        name,
+        &format!(
+            "INSERT INTO rocpd_string VALUES (1, ''), (2, 'UserMarker'), (3, 'go'), (4, 'stop');
+             INSERT INTO rocpd_api VALUES (1, 5, 5, {at}, {at} + 10, 2, 3), (2, 5, 5, {at} + 500, {at} + 600, 2, 3);
+             INSERT INTO rocpd_metadata (tag, value) VALUES ('session::0::env::RANK', '{rank}'),
+                 ('session::0::env::SLURM_JOB_ID', '7');
+             {facts}"
+        ),
+    );
+}
+
+/// When each rank's first call begins in a dataset, ns.
+fn first(ran: &Ran) -> Vec<i64> {
+    let parts: serde_json::Value = serde_json::from_str(&ran.expect(0).stdout).unwrap();
+    parts.as_array().unwrap().iter().map(|part| part["first_ns"].as_i64().unwrap()).collect()
+}
+
+#[test]
+fn clocks_of_a_job_are_aligned_by_a_marker() {
+    let dir = Dir::new();
+    // The second host's wall clock is wrong by 7 s.
+    let (one, two) = (("one", CLOCK), ("two", CLOCK + 7_000_000_000));
+    with_marker(&dir, "0.rpd", 0, Some(one), 5_000);
+    with_marker(&dir, "1.rpd", 1, Some(one), 5_700);
+    with_marker(&dir, "2.rpd", 2, Some(two), 80_000);
+    let by_wall_clock = add(&dir, &["w", "--json", "0.rpd", "2.rpd"]);
+    assert_eq!(first(&by_wall_clock), [CLOCK + 5_000, CLOCK + 7_000_080_000]);
+    let align = ["--append", "--align", "marker:go", "--json"];
+    let added = add(&dir, &[&["d"], &align[..], &["0.rpd", "1.rpd", "2.rpd"]].concat());
+    // Ranks of one host are to each other as they were.
+    assert_eq!(first(&added), [CLOCK + 5_000, CLOCK + 5_700, CLOCK + 5_000]);
+    assert_eq!(added.stderr, "");
+    // A host adds its trace alone and later, and its next one needs no marker.
+    let apart = |trace: &str| first(&add(&dir, &[&["apart"], &align[..], &[trace]].concat()));
+    assert_eq!([apart("2.rpd"), apart("0.rpd")], [[CLOCK + 7_000_080_000]; 2]);
+    with_marker(&dir, "3.rpd", 3, Some(two), 90_000);
+    dir.open("3.rpd").execute_batch("UPDATE rocpd_api SET args_id = 1").unwrap();
+    assert_eq!(apart("3.rpd"), [CLOCK + 7_000_090_000]);
+    assert_eq!(findings(&dir, "d"), [""; 0]);
+    // Traces of other recorders fit to each other, too.
+    with_marker(&dir, "a.rpd", 0, None, 1_000);
+    with_marker(&dir, "b.rpd", 1, None, 90_000);
+    let others = add(&dir, &[&["o"], &align[..], &["a.rpd", "b.rpd"]].concat());
+    assert_eq!((first(&others), &others.stderr[..]), (vec![1_000, 1_000], ""));
+}
+
+#[test]
+fn a_marker_that_cannot_align_is_said() {
+    let dir = Dir::new();
+    let (one, two) = (("one", CLOCK), ("two", CLOCK + 7_000_000_000));
+    with_marker(&dir, "0.rpd", 0, Some(one), 5_000);
+    with_marker(&dir, "2.rpd", 2, Some(two), 80_000);
+    let align = |directory: &str, marker: &str, trace: &str| {
+        add(&dir, &[directory, "--append", "--align", marker, trace])
+    };
+    align("d", "go", "0.rpd").expect(2).says(&["not marker:NAME"]);
+    align("d", "marker:stop", "0.rpd").expect(1).says(&["no marker has the text stop in 0.rpd"]);
+    align("d", "marker:go", "0.rpd").expect(0);
+    dir.open("2.rpd").execute_batch("UPDATE rocpd_api SET args_id = 4 WHERE id = 2").unwrap();
+    align("d", "marker:stop", "2.rpd").expect(1).says(&["job 7 are aligned by marker:go"]);
+    // Without --align the wall clock decided.
+    add(&dir, &["w", "0.rpd", "2.rpd"]).expect(0);
+    align("w", "marker:go", "0.rpd").expect(0);
+    let late = align("w", "marker:go", "2.rpd");
+    let said = "the clock of two was decided by an earlier trace, and the marker begins 7000075000 ns later";
+    assert!(late.expect(0).stderr.contains(said), "{late}");
+    // Times that no clock has.
+    with_marker(&dir, "9.rpd", 9, Some(("nine", CLOCK)), i64::MIN + 5);
+    align("d", "marker:go", "9.rpd").expect(1).says(&["out of all bounds"]);
+}

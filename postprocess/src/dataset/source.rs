@@ -8,13 +8,14 @@ use rpd_schema::{GpuInfo, SessionInfo, Version, session_fact};
 use rusqlite::{Connection, OptionalExtension};
 use sha2::{Digest, Sha256};
 
+use super::alignment::Alignment;
 use super::cells::From;
 use super::clock::{Host, HostClock, KnownHosts};
 use super::place::shown;
 use super::{AddOptions, hexadecimal};
 use crate::check::writer::recorder;
 use crate::notes::{SharedNotes, watch};
-use crate::text::counted;
+use crate::text::{self, counted};
 use crate::trace::clock::{NODE, median, pairs};
 use crate::trace::layout::{Layout, metadata, quote};
 use crate::trace::strides::Strides;
@@ -29,6 +30,7 @@ pub(super) type Extent = (BTreeMap<String, u64>, Option<i64>, Option<i64>);
 pub(super) struct TraceSource {
     pub(super) path: PathBuf,
     pub(super) trace: Connection,
+    pub(super) version: Version,
     pub(super) layout: Layout,
     gpus: Vec<GpuInfo>,
     sessions: Vec<SessionInfo>,
@@ -89,16 +91,32 @@ impl TraceSource {
             Ok((layout, gpus, sessions, is_merged, strides))
         };
         let (layout, gpus, sessions, is_merged, strides) = read().with_context(cannot)?;
-        Ok(TraceSource { path: path.to_path_buf(), trace, layout, gpus, sessions, is_merged, strides })
+        Ok(TraceSource {
+            path: path.to_path_buf(),
+            trace,
+            version,
+            layout,
+            gpus,
+            sessions,
+            is_merged,
+            strides,
+        })
+    }
+
+    /// The host of the rows of a session.
+    pub(super) fn host_of(&self, session: i64) -> Host {
+        let said = self.sessions.iter().find(|said| i64::from(said.session) == session);
+        said.or(self.sessions.first()).map_or(Host::Unknown, Host::of)
     }
 
     /// Its ranks, in the order of their first sessions.
     ///
     /// # Errors
-    /// When the trace cannot be read, or the dataset not be written.
+    /// When the trace cannot be read or aligned, or the dataset not be written.
     pub(super) fn ranks(
         &self,
         hosts: &dyn KnownHosts,
+        alignment: Option<&Alignment>,
         options: &AddOptions,
         notes: &SharedNotes,
     ) -> Result<Vec<RankPart>> {
@@ -106,7 +124,8 @@ impl TraceSource {
         let mut ranks: Vec<RankPart> = Vec::new();
         let mut of_session = Vec::new();
         let (mut without_rank, mut without_clock) = (0, false);
-        let merged = self.merged_offset(hosts)?;
+        let merged = self.merged_offset(hosts, alignment)?;
+        let mut late = BTreeMap::new();
         let own_ranks: Vec<Option<i64>> = self.sessions.iter().map(rank).collect();
         let mut only = own_ranks.iter().flatten();
         let only = only.next().filter(|first| only.all(|rank| rank == *first)).copied();
@@ -116,11 +135,14 @@ impl TraceSource {
             let own = options.rank.or_else(|| rank(session)).or(only);
             without_rank += u64::from(own.is_none());
             let host = Host::of(session);
-            let clock = self.clock(hosts, &host, session)?;
+            let clock = self.clock(hosts, alignment, &host, session)?;
+            if let Some(alignment) = alignment {
+                late.extend(alignment.lateness_ns(&host, &clock)?.map(|ns| (clock.node.clone(), ns)));
+            }
             let offset_ns = if self.is_merged { merged } else { clock.realtime_less_monotonic_ns };
             without_clock |= offset_ns.is_none();
             let job = options.job.clone().or_else(|| session.job().map(str::to_string));
-            let job = job.or_else(|| sessions.iter().find_map(SessionInfo::job).map(str::to_string));
+            let job = job.or_else(|| self.job().map(str::to_string));
             let (job, rank) = (job.unwrap_or_default(), own.unwrap_or(0));
             let node = options.node.clone().unwrap_or(clock.node);
             let found = ranks.iter().position(|known| {
@@ -148,11 +170,30 @@ impl TraceSource {
                 "{shown} says nothing of its host's wall clock: its times stay as they are, and are comparable with no other node's"
             ));
         }
+        for (node, ns) in late {
+            notes.note(format_args!(
+                "{shown}: the clock of {} was decided by an earlier trace, and the marker begins {} ns {} than that of the job",
+                text::escape(&node),
+                ns.unsigned_abs(),
+                if ns > 0 { "later" } else { "earlier" }
+            ));
+        }
         share_ids(&mut ranks, &of_session);
         Ok(ranks)
     }
 
-    fn clock(&self, hosts: &dyn KnownHosts, host: &Host, session: &SessionInfo) -> Result<HostClock> {
+    /// The job of the first session that says one.
+    pub(super) fn job(&self) -> Option<&str> {
+        self.sessions.iter().find_map(SessionInfo::job)
+    }
+
+    fn clock(
+        &self,
+        hosts: &dyn KnownHosts,
+        alignment: Option<&Alignment>,
+        host: &Host,
+        session: &SessionInfo,
+    ) -> Result<HostClock> {
         let name = session.host().unwrap_or_default().trim();
         // The median of all sessions of that host; times of a merged trace are on another clock than their hosts'.
         let of_host = self.sessions.iter().filter(|other| Host::of(other) == *host);
@@ -166,7 +207,12 @@ impl TraceSource {
             None if self.is_merged => {
                 Ok(HostClock { node: agreed_name(hosts, host, name)?, realtime_less_monotonic_ns: None })
             }
-            offset => hosts.agreed(host, name, offset),
+            mut offset => {
+                if let Some(alignment) = alignment {
+                    offset = alignment.offset(host, hosts.known(host)?.as_ref(), offset)?;
+                }
+                hosts.agreed(host, name, offset)
+            }
         }
     }
 
@@ -183,14 +229,14 @@ impl TraceSource {
     }
 
     /// What is added to all times of a merged trace.
-    fn merged_offset(&self, hosts: &dyn KnownHosts) -> Result<Option<i64>> {
+    fn merged_offset(&self, hosts: &dyn KnownHosts, alignment: Option<&Alignment>) -> Result<Option<i64>> {
         if !self.is_merged {
             return Ok(None);
         }
         let reference = self.reference()?;
         match self.sessions.iter().find(|session| session.number(NODE) == reference) {
             Some(session) if reference.is_some() => {
-                Ok(self.clock(hosts, &Host::of(session), session)?.realtime_less_monotonic_ns)
+                Ok(self.clock(hosts, alignment, &Host::of(session), session)?.realtime_less_monotonic_ns)
             }
             _ => Ok(median(self.sessions.iter().flat_map(pairs).collect())),
         }

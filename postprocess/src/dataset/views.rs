@@ -32,7 +32,7 @@ const TABLES: [(&str, &str, &[Read]); 3] =
 /// When the trace is none of schema 2 or 3, or cannot be read.
 pub(crate) fn add(trace: &Connection, path: &Path, with_calls: bool, notes: &SharedNotes) -> Result<()> {
     let source = TraceSource::look_at(path, notes)?;
-    let ranks = source.ranks(&HostsOfTrace::default(), &AddOptions::default(), notes)?;
+    let ranks = source.ranks(&HostsOfTrace::default(), None, &AddOptions::default(), notes)?;
     let cannot = || format!("cannot read {}", shown(path));
     add_parts(trace, &source, &ranks).with_context(cannot)?;
     let links = source.layout.table("rocpd_api_ops");
