@@ -142,7 +142,8 @@ fn calls_of_the_runtime_are_recorded_and_linked_in_every_version() {
         assert_eq!(counts(&trace, by_call), map(&expected), "{version}");
         assert_eq!(arguments(&trace, "cudaDeviceSynchronize"), ["context=1"]);
         assert_eq!(arguments(&trace, "cudaLaunchKernelExC"), [""]);
-        let says_source = arguments(&trace, "cudaMalloc")[0].ends_with("| memory=device | source=cuda_work");
+        let says_source =
+            arguments(&trace, "cudaMalloc")[0].ends_with("| memory=device | source=cuda_runtime");
         assert_eq!(says_source, version >= 24, "{version} {:?}", arguments(&trace, "cudaMalloc"));
     }
 }

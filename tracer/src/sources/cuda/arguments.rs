@@ -11,8 +11,8 @@ use std::fmt::Write;
 pub(super) enum Class {
     /// An address, a handle or a number of bytes.
     Word,
-    /// A word that is left out where it is 0.
-    Perhaps,
+    /// A word of a structure that means something under that condition. Otherwise the program need not have set it: it is left out.
+    Where(Condition),
     /// Where the function puts an address.
     Place,
     /// What no reader of the file can use: it is not kept.
@@ -25,11 +25,39 @@ pub(super) enum Class {
     Structure(&'static [Field]),
 }
 
+/// What another field of the same structure is, so many bytes into it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Condition {
+    /// CU_MEMORYTYPE_HOST.
+    Host(usize),
+    /// CU_MEMORYTYPE_DEVICE or CU_MEMORYTYPE_UNIFIED.
+    Device(usize),
+    /// Null: there is no array.
+    NoArray(usize),
+}
+
+impl Condition {
+    /// # Safety
+    /// `structure` points to one that has the field.
+    unsafe fn holds(self, structure: *const u8) -> bool {
+        // SAFETY: the caller's promise; the fields are so long.
+        unsafe {
+            match self {
+                Condition::Host(place) => structure.add(place).cast::<u32>().read_unaligned() == 1,
+                Condition::Device(place) => {
+                    matches!(structure.add(place).cast::<u32>().read_unaligned(), 2 | 4)
+                }
+                Condition::NoArray(place) => structure.add(place).cast::<u64>().read_unaligned() == 0,
+            }
+        }
+    }
+}
+
 impl Class {
     /// Bytes, and at what they are aligned, among the function's arguments.
     const fn layout(self) -> (usize, usize) {
         match self {
-            Word | Perhaps | Place | Unused | Structure(_) => (8, 8),
+            Word | Where(_) | Place | Unused | Structure(_) => (8, 8),
             Number => (4, 4),
             Byte => (1, 1),
             Grid => (12, 4),
@@ -47,7 +75,8 @@ pub(super) struct Field(&'static str, Class, usize);
 /// Bytes of arguments that are kept at most.
 pub(super) const MOST: usize = 80;
 
-use Class::{Byte, Grid, Number, Perhaps, Place, Structure, Unused, Word};
+use Class::{Byte, Grid, Number, Place, Structure, Unused, Where, Word};
+use Condition::{Device, Host, NoArray};
 
 const GRID: [Argument; 6] = [
     ("gridDimX", Number),
@@ -97,32 +126,32 @@ const RUNTIME_CONFIG: Class = Structure(&[
 /// CUDA_MEMCPY2D.
 const RECTANGLE: Class = Structure(&[
     Field("srcMemoryType", Number, 16),
-    Field("srcHost", Perhaps, 24),
-    Field("srcDevice", Perhaps, 32),
+    Field("srcHost", Where(Host(16)), 24),
+    Field("srcDevice", Where(Device(16)), 32),
     Field("dstMemoryType", Number, 72),
-    Field("dstHost", Perhaps, 80),
-    Field("dstDevice", Perhaps, 88),
+    Field("dstHost", Where(Host(72)), 80),
+    Field("dstDevice", Where(Device(72)), 88),
     Field("WidthInBytes", Word, 112),
     Field("Height", Word, 120),
 ]);
 /// CUDA_MEMCPY3D.
 const BOX: Class = Structure(&[
     Field("srcMemoryType", Number, 32),
-    Field("srcHost", Perhaps, 40),
-    Field("srcDevice", Perhaps, 48),
+    Field("srcHost", Where(Host(32)), 40),
+    Field("srcDevice", Where(Device(32)), 48),
     Field("dstMemoryType", Number, 120),
-    Field("dstHost", Perhaps, 128),
-    Field("dstDevice", Perhaps, 136),
+    Field("dstHost", Where(Host(120)), 128),
+    Field("dstDevice", Where(Device(120)), 136),
     Field("WidthInBytes", Word, 176),
     Field("Height", Word, 184),
     Field("Depth", Word, 192),
 ]);
 /// cudaMemcpy3DParms.
 const RUNTIME_BOX: Class = Structure(&[
-    Field("srcPtr.ptr", Perhaps, 32),
-    Field("srcPtr.pitch", Perhaps, 40),
-    Field("dstPtr.ptr", Perhaps, 96),
-    Field("dstPtr.pitch", Perhaps, 104),
+    Field("srcPtr.ptr", Where(NoArray(0)), 32),
+    Field("srcPtr.pitch", Where(NoArray(0)), 40),
+    Field("dstPtr.ptr", Where(NoArray(64)), 96),
+    Field("dstPtr.pitch", Where(NoArray(64)), 104),
     Field("extent.width", Word, 128),
     Field("extent.height", Word, 136),
     Field("extent.depth", Word, 144),
@@ -370,7 +399,12 @@ pub(super) unsafe fn copy(
         }
         for Field(_, class, place) in fields {
             // SAFETY: a function that has succeeded was given the structure, which its caller has until it returns.
-            unsafe { keeping.copy(structure.add(*place), class.layout().0) };
+            unsafe {
+                match class {
+                    Where(condition) if !condition.holds(structure) => keeping.copy([0; 8].as_ptr(), 8),
+                    _ => keeping.copy(structure.add(*place), class.layout().0),
+                }
+            }
         }
     }
     keeping.end
@@ -384,7 +418,7 @@ pub(super) fn text(arguments: &'static [Argument], mut bytes: &[u8]) -> String {
         bytes = rest;
         let number = |at: usize| u32::from_ne_bytes(value[at..at + 4].try_into().unwrap_or_default());
         let word = || u64::from_ne_bytes(value.try_into().unwrap_or_default());
-        if class == Perhaps && word() == 0 {
+        if matches!(class, Where(_)) && word() == 0 {
             continue;
         }
         let separator = if text.is_empty() { "" } else { " | " };
@@ -393,7 +427,7 @@ pub(super) fn text(arguments: &'static [Argument], mut bytes: &[u8]) -> String {
             Number => write!(text, "{separator}{name}={}", number(0)),
             Byte => write!(text, "{separator}{name}={}", value[0]),
             Grid => write!(text, "{separator}{name}={},{},{}", number(0), number(4), number(8)),
-            Word | Perhaps | Place | Unused | Structure(_) => {
+            Word | Where(_) | Place | Unused | Structure(_) => {
                 write!(text, "{separator}{name}={:#x}", word())
             }
         };
@@ -485,7 +519,8 @@ mod tests {
         assert_eq!(copied(&[0x1, 0x1, 0], false), "func=0x1");
         assert_eq!(copied(&[0, 0x1, 0], true), "func=0x1");
 
-        let mut rectangle = [0u8; 128];
+        // What its memory type does not choose, a program need not set.
+        let mut rectangle = [0x5au8; 128];
         for (place, value) in [(16, 1u64), (24, 0x7000), (72, 2), (88, 0x8000), (112, 256), (120, 32)] {
             rectangle[place..place + 8].copy_from_slice(&value.to_ne_bytes());
         }

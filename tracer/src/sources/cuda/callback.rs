@@ -28,6 +28,8 @@ static CAME: [Mutex<Vec<(u32, Behind)>>; LISTS] = [const { Mutex::new(Vec::new()
 
 /// Asks for what is wanted. What CUPTI refuses is not reported: calls then have no arguments.
 pub(super) fn enable(cupti: &Cupti, subscriber: *mut c_void, functions: &Functions) {
+    // What came last before CUPTI was given back: it may number calls anew.
+    take(|_, _| {});
     // SAFETY: the subscriber that was given just now, and numbers that CUPTI has names for.
     let on = |domain: u32, number: u32| unsafe {
         (cupti.enable_callback)(1, subscriber, domain, number) == status::SUCCESS
@@ -125,8 +127,7 @@ unsafe fn waited(cupti: &Cupti, waits_for: WaitsFor, data: &CallbackData) -> Opt
             Detail::Synchronization { kind: WAITS_FOR_STREAM, context, stream, event: 0 }
         }
     };
-    // SAFETY: it has no address.
-    Some(unsafe { Behind::detail(&detail) })
+    Some(Behind::detail(&detail))
 }
 
 /// # Safety

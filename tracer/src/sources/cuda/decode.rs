@@ -169,10 +169,7 @@ impl Decoder {
                 self.capture(&call);
                 self.call(&call, 0);
             }
-            Activity::Detail(call, detail) => {
-                // SAFETY: the caller's promise.
-                self.details.add(call, unsafe { Behind::detail(&detail) });
-            }
+            Activity::Detail(call, detail) => self.details.add(call, Behind::detail(&detail)),
             Activity::Fact(fact) => facts::add(&fact),
             Activity::Operation(operation) => {
                 // SAFETY: the caller's promise.

@@ -1,8 +1,11 @@
 //! Details of a call beside CUPTI's record of it: its arguments, or what it allocates or waits for. It comes before or after that
 //! record, by another way.
 
-use std::ffi::CStr;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
+use rpd_preload::memory::{self, Copied};
 use rustc_hash::FxHashMap;
 
 use super::arguments;
@@ -54,16 +57,11 @@ impl Behind {
     }
 
     /// By a record of CUPTI's.
-    ///
-    /// # Safety
-    /// As CUPTI has filled it in.
-    pub(super) unsafe fn detail(detail: &Detail) -> Behind {
+    pub(super) fn detail(detail: &Detail) -> Behind {
         let words = |words: &[u32]| words.iter().flat_map(|word| word.to_ne_bytes()).collect::<Vec<_>>();
         match *detail {
             Detail::Memory { kind, address, bytes, source } => {
-                // SAFETY: the caller's promise: a text of CUPTI's, or null.
-                let path = if source.is_null() { c"" } else { unsafe { CStr::from_ptr(source) } }.to_bytes();
-                let file = path.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
+                let file = file_name(source);
                 let file = &file[..file.len().min(LONGEST_FILE)];
                 Behind::of(MEMORY, &[&address.to_ne_bytes(), &bytes.to_ne_bytes(), &words(&[kind]), file])
             }
@@ -112,6 +110,29 @@ pub(super) fn text(function: &CudaFunction, bytes: &[u8]) -> String {
     }
 }
 
+/// The name of the file whose path lies there; nothing where no path of a file does. Nobody says for how long CUPTI keeps it: where the library
+/// was closed meanwhile, anything may lie there, or no memory at all.
+fn file_name(address: usize) -> Vec<u8> {
+    let mut path = Vec::new();
+    let mut piece = [0; 64];
+    while address != 0 && path.len() < libc::PATH_MAX as usize {
+        // Pieces do not cross pages: what is behind the path need not be there.
+        let at = address + path.len();
+        let piece = &mut piece[..64 - at % 64];
+        if memory::copy(at, piece) != Copied::All {
+            break;
+        }
+        let end = piece.iter().position(|byte| *byte == 0);
+        path.extend_from_slice(&piece[..end.unwrap_or(piece.len())]);
+        if end.is_some() {
+            let path = Path::new(OsStr::from_bytes(&path));
+            let name = path.file_name().filter(|_| path.is_absolute() && path.is_file());
+            return name.map(|name| name.as_bytes().to_vec()).unwrap_or_default();
+        }
+    }
+    Vec::new()
+}
+
 /// CUpti_ActivityMemoryKind.
 fn memory_kind(kind: u32) -> &'static str {
     let names =
@@ -157,8 +178,7 @@ impl Details {
 
 #[cfg(test)]
 mod tests {
-    use std::ffi::{CString, c_char};
-    use std::ptr;
+    use std::ffi::CString;
 
     use super::*;
     use crate::sources::cuda::filter::CudaFilter;
@@ -166,15 +186,19 @@ mod tests {
     #[test]
     fn in_words() {
         let function = CudaFunction::new("cudaMalloc", &CudaFilter::default());
-        // SAFETY: texts of our own.
-        let shown = |detail| text(&function, unsafe { Behind::detail(&detail) }.bytes());
-        let memory = |source: *const c_char| Detail::Memory { kind: 3, address: 0x7f00, bytes: 512, source };
-        assert_eq!(shown(memory(ptr::null())), "ptr=0x7f00 | size=0x200 | memory=device");
-        let named = "ptr=0x7f00 | size=0x200 | memory=device | source=libcudart.so.12";
-        assert_eq!(shown(memory(c"/usr/lib/libcudart.so.12".as_ptr())), named);
-        assert_eq!(shown(memory(c"libcudart.so.12".as_ptr())), named);
-        let long = CString::new(vec![b'a'; 200]).unwrap();
-        assert!(shown(memory(long.as_ptr())).ends_with(&"a".repeat(LONGEST_FILE)));
+        let shown = |detail| text(&function, Behind::detail(&detail).bytes());
+        let memory = |source: usize| Detail::Memory { kind: 3, address: 0x7f00, bytes: 512, source };
+        let unnamed = "ptr=0x7f00 | size=0x200 | memory=device";
+        assert_eq!(shown(memory(0)), unnamed);
+        let path = std::env::current_exe().unwrap();
+        let name = path.file_name().unwrap().to_str().unwrap();
+        let there = CString::new(path.to_str().unwrap()).unwrap();
+        assert_eq!(shown(memory(there.as_ptr() as usize)), format!("{unnamed} | source={name}"));
+        // What lies there is something else by now, or nothing.
+        for other in [c"a secret of the program", c"/no/such/file", c"", c"/proc"] {
+            assert_eq!(shown(memory(other.as_ptr() as usize)), unnamed, "{other:?}");
+        }
+        assert_eq!([1, usize::MAX - 3].map(|address| shown(memory(address))), [unnamed; 2]);
         let waits = |kind| shown(Detail::Synchronization { kind, context: 1, stream: 13, event: 4 });
         assert_eq!([1, 2, 3, 4].map(waits), ["event=4", "stream=0xd | event=4", "stream=0xd", "context=1"]);
         assert_eq!(text(&function, &[]), "");
@@ -187,8 +211,7 @@ mod tests {
     fn what_nobody_asks_for_goes() {
         let mut details = Details::default();
         let detail = Detail::Synchronization { kind: WAITS_FOR_CONTEXT, context: 1, stream: 0, event: 0 };
-        // SAFETY: it has no address.
-        let behind = unsafe { Behind::detail(&detail) };
+        let behind = Behind::detail(&detail);
         details.add(7, behind);
         details.add(8, behind);
         assert!(details.take(7, 0).is_some() && details.take(7, 0).is_none());

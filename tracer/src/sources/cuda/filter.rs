@@ -1,6 +1,6 @@
 //! The functions of CUDA's runtime and driver that are recorded: RPDT_CUDA_APIS.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 
 /// Recorded unless left out: what gives the GPU work, waits for it, or takes and returns memory. Their names go on so behind `cuda` or `cu`.
 /// PyTorch makes 3.3 calls per kernel, most of which ask for something.
@@ -31,6 +31,8 @@ pub(super) struct CudaFilter {
     others: Others,
     /// Those for which the contrary holds.
     except: HashSet<String>,
+    /// Those that were asked for one by one, whether or not that changes anything.
+    named: BTreeSet<String>,
 }
 
 /// Functions that are not named.
@@ -44,7 +46,12 @@ enum Others {
 
 impl Default for CudaFilter {
     fn default() -> CudaFilter {
-        CudaFilter { has_arguments: false, others: Others::Usual, except: HashSet::new() }
+        CudaFilter {
+            has_arguments: false,
+            others: Others::Usual,
+            except: HashSet::new(),
+            named: BTreeSet::new(),
+        }
     }
 }
 
@@ -70,6 +77,7 @@ impl CudaFilter {
     }
 
     fn put(&mut self, name: &str, recorded: bool) {
+        self.named.insert(name.to_string());
         self.except.remove(name);
         if self.contains(name) != recorded {
             self.except.insert(name.to_string());
@@ -88,7 +96,7 @@ impl CudaFilter {
 
     /// The names that were asked for one by one.
     pub(super) fn named(&self) -> impl Iterator<Item = &str> {
-        self.except.iter().map(String::as_str)
+        self.named.iter().map(String::as_str)
     }
 }
 
@@ -138,7 +146,12 @@ mod tests {
         assert!(one.contains("cudaMalloc") && !one.contains("cudaFree"));
         assert!(!filter("-cudaMalloc").contains("cudaMalloc"));
         assert!(filter("+cudaEventQuery").contains("cudaEventQuery"));
-        assert_eq!(filter("-cudaMalloc,+cudaMalloc"), CudaFilter::default());
+        assert!(filter("-cudaMalloc,+cudaMalloc").contains("cudaMalloc"));
+        // One that changes nothing may be misspelt all the same.
+        assert_eq!(
+            filter("+cuLaunchKernle,-cuX,+cudaFree").named().collect::<Vec<_>>(),
+            ["cuLaunchKernle", "cuX", "cudaFree"]
+        );
         assert_eq!(filter("+cudaEventQuery").named().collect::<Vec<_>>(), ["cudaEventQuery"]);
         assert!(filter("none,args,+cudaMalloc").has_arguments && filter("args").contains("cudaLaunchKernel"));
         assert!(!filter("args,-cudaMalloc").contains("cudaMalloc") && !filter("all").has_arguments);
