@@ -671,9 +671,11 @@ fn records_that_come_late_are_linked_all_the_same() {
 #[test]
 fn nothing_begins_before_its_call() {
     let dir = Dir::new();
-    let run = work(&dir, "launch=1000 copy=30 graph=4").env("SIMCUPTI_FAULT", "early");
+    // Launches by themselves begin at once, where the machine is not busy.
+    let alone = " launch=1 sleep=2".repeat(50);
+    let run = work(&dir, &format!("launch=1000 copy=30 graph=4{alone}")).env("SIMCUPTI_FAULT", "early");
     let trace = dir.succeeded(&run.recorded(Loading::Preload).run());
-    assert_eq!(operations(&trace)["KernelExecution"], 1040);
+    assert_eq!(operations(&trace)["KernelExecution"], 1090);
     expect_linked(&trace);
     let clamped = trace.metadata("session::%::clamped_times").into_values().next().unwrap();
     assert_ne!(clamped, "0");

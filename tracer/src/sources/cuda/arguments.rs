@@ -22,7 +22,7 @@ pub(super) enum Class {
     /// dim3.
     Grid,
     /// The address of a structure of which these fields are kept.
-    Structure(&'static [Field]),
+    Structure(&'static [Member]),
 }
 
 /// What another field of the same structure is, so many bytes into it.
@@ -70,7 +70,7 @@ pub(super) type Argument = (&'static str, Class);
 
 /// A field of a structure: what it is, and how many bytes it lies behind the structure's beginning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Field(&'static str, Class, usize);
+pub(super) struct Member(&'static str, Class, usize);
 
 /// Bytes of arguments that are kept at most.
 pub(super) const MOST: usize = 80;
@@ -107,55 +107,55 @@ const RUNTIME_LAUNCH: &[Argument] = &[
 ];
 /// CUlaunchConfig.
 const DRIVER_CONFIG: Class = Structure(&[
-    Field("gridDimX", Number, 0),
-    Field("gridDimY", Number, 4),
-    Field("gridDimZ", Number, 8),
-    Field("blockDimX", Number, 12),
-    Field("blockDimY", Number, 16),
-    Field("blockDimZ", Number, 20),
-    Field("sharedMemBytes", Number, 24),
-    Field("hStream", Word, 32),
+    Member("gridDimX", Number, 0),
+    Member("gridDimY", Number, 4),
+    Member("gridDimZ", Number, 8),
+    Member("blockDimX", Number, 12),
+    Member("blockDimY", Number, 16),
+    Member("blockDimZ", Number, 20),
+    Member("sharedMemBytes", Number, 24),
+    Member("hStream", Word, 32),
 ]);
 /// cudaLaunchConfig_t.
 const RUNTIME_CONFIG: Class = Structure(&[
-    Field("gridDim", Grid, 0),
-    Field("blockDim", Grid, 12),
-    Field("dynamicSmemBytes", Word, 24),
-    Field("stream", Word, 32),
+    Member("gridDim", Grid, 0),
+    Member("blockDim", Grid, 12),
+    Member("dynamicSmemBytes", Word, 24),
+    Member("stream", Word, 32),
 ]);
 /// CUDA_MEMCPY2D.
 const RECTANGLE: Class = Structure(&[
-    Field("srcMemoryType", Number, 16),
-    Field("srcHost", Where(Host(16)), 24),
-    Field("srcDevice", Where(Device(16)), 32),
-    Field("dstMemoryType", Number, 72),
-    Field("dstHost", Where(Host(72)), 80),
-    Field("dstDevice", Where(Device(72)), 88),
-    Field("WidthInBytes", Word, 112),
-    Field("Height", Word, 120),
+    Member("srcMemoryType", Number, 16),
+    Member("srcHost", Where(Host(16)), 24),
+    Member("srcDevice", Where(Device(16)), 32),
+    Member("dstMemoryType", Number, 72),
+    Member("dstHost", Where(Host(72)), 80),
+    Member("dstDevice", Where(Device(72)), 88),
+    Member("WidthInBytes", Word, 112),
+    Member("Height", Word, 120),
 ]);
 /// CUDA_MEMCPY3D.
 const BOX: Class = Structure(&[
-    Field("srcMemoryType", Number, 32),
-    Field("srcHost", Where(Host(32)), 40),
-    Field("srcDevice", Where(Device(32)), 48),
-    Field("dstMemoryType", Number, 120),
-    Field("dstHost", Where(Host(120)), 128),
-    Field("dstDevice", Where(Device(120)), 136),
-    Field("WidthInBytes", Word, 176),
-    Field("Height", Word, 184),
-    Field("Depth", Word, 192),
+    Member("srcMemoryType", Number, 32),
+    Member("srcHost", Where(Host(32)), 40),
+    Member("srcDevice", Where(Device(32)), 48),
+    Member("dstMemoryType", Number, 120),
+    Member("dstHost", Where(Host(120)), 128),
+    Member("dstDevice", Where(Device(120)), 136),
+    Member("WidthInBytes", Word, 176),
+    Member("Height", Word, 184),
+    Member("Depth", Word, 192),
 ]);
 /// cudaMemcpy3DParms.
 const RUNTIME_BOX: Class = Structure(&[
-    Field("srcPtr.ptr", Where(NoArray(0)), 32),
-    Field("srcPtr.pitch", Where(NoArray(0)), 40),
-    Field("dstPtr.ptr", Where(NoArray(64)), 96),
-    Field("dstPtr.pitch", Where(NoArray(64)), 104),
-    Field("extent.width", Word, 128),
-    Field("extent.height", Word, 136),
-    Field("extent.depth", Word, 144),
-    Field("kind", Number, 152),
+    Member("srcPtr.ptr", Where(NoArray(0)), 32),
+    Member("srcPtr.pitch", Where(NoArray(0)), 40),
+    Member("dstPtr.ptr", Where(NoArray(64)), 96),
+    Member("dstPtr.pitch", Where(NoArray(64)), 104),
+    Member("extent.width", Word, 128),
+    Member("extent.height", Word, 136),
+    Member("extent.depth", Word, 144),
+    Member("kind", Number, 152),
 ]);
 const RUNTIME_RECTANGLE: [Argument; 8] = [
     ("dst", Word),
@@ -341,7 +341,7 @@ fn kept(arguments: &'static [Argument]) -> impl Iterator<Item = (&'static str, C
         Structure(fields) => *fields,
         _ => &[],
     });
-    let fields = fields.map(|Field(name, class, _)| (*name, *class));
+    let fields = fields.map(|Member(name, class, _)| (*name, *class));
     arguments.iter().filter(plain).copied().chain(fields)
 }
 
@@ -397,7 +397,7 @@ pub(super) unsafe fn copy(
         if structure.is_null() {
             break;
         }
-        for Field(_, class, place) in fields {
+        for Member(_, class, place) in fields {
             // SAFETY: a function that has succeeded was given the structure, which its caller has until it returns.
             unsafe {
                 match class {

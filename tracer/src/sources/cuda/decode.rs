@@ -19,7 +19,7 @@ use super::captures::Captures;
 use super::detail::{Behind, Details};
 use super::functions::{self, Capture, Functions};
 use super::kernel::Kernels;
-use super::queue::Queues;
+use super::queue::StreamQueues;
 use super::record::{Activity, ApiCall, KernelRun, Operation, What};
 use super::wall_clock::WallClock;
 use super::{callback, device, facts};
@@ -95,7 +95,7 @@ pub(super) struct Decoder {
     recorder: &'static Recorder,
     functions: &'static Functions,
     kernels: Kernels,
-    queues: Queues,
+    queues: StreamQueues,
     /// By CUPTI's numbers of them.
     calls: FxHashMap<u32, Ended>,
     /// Those that launch no kernel, in their order.
@@ -130,7 +130,7 @@ impl Decoder {
             recorder,
             functions,
             kernels: Kernels::default(),
-            queues: Queues::default(),
+            queues: StreamQueues::default(),
             calls: FxHashMap::default(),
             others: VecDeque::new(),
             has_pushed: Cell::new(false),

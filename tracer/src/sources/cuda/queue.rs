@@ -9,11 +9,11 @@ use rustc_hash::FxHashMap;
 /// By GPU and stream, the context whose stream has that number in the file: the first that was seen.
 static FIRST: LazyLock<Mutex<HashMap<(u32, u32), u32>>> = LazyLock::new(Mutex::default);
 
-/// Queues whose numbers are known, by GPU, context and stream: a number never changes.
+/// StreamQueues whose numbers are known, by GPU, context and stream: a number never changes.
 #[derive(Default)]
-pub(super) struct Queues(FxHashMap<(u32, u32, u32), u32>);
+pub(super) struct StreamQueues(FxHashMap<(u32, u32, u32), u32>);
 
-impl Queues {
+impl StreamQueues {
     /// The queue that is that stream.
     pub(super) fn number(&mut self, gpu: u32, context: u32, stream: u32) -> u32 {
         *self.0.entry((gpu, context, stream)).or_insert_with(|| number(gpu, context, stream))
@@ -38,7 +38,7 @@ mod tests {
         assert_eq!(number(gpu, 2, 7), 7);
         assert_eq!(number(gpu + 1, 3, 7), 7, "queues are each GPU's own");
         assert_eq!(number(gpu, 3, 13), 13, "no other has it");
-        let mut queues = Queues::default();
+        let mut queues = StreamQueues::default();
         assert_eq!([(); 2].map(|()| queues.number(gpu, 3, 7)), [0x3_0007; 2]);
     }
 }
