@@ -104,7 +104,7 @@ pub fn line(function: &str, arguments: &Arguments<'_>, atomics: Atomics) -> Opti
     has_numbers.then_some(line)
 }
 
-/// A whole line of what [`line`] has, for so many calls.
+/// A whole line of what [`line()`] has, for so many calls.
 #[must_use]
 pub fn with_calls(line: &str, calls: u64) -> String {
     format!("{line}, call_count: {calls} }}")
