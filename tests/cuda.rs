@@ -145,6 +145,9 @@ fn calls_of_the_runtime_are_recorded_and_linked_in_every_version() {
         let says_source =
             arguments(&trace, "cudaMalloc")[0].ends_with("| memory=device | source=cuda_runtime");
         assert_eq!(says_source, version >= 24, "{version} {:?}", arguments(&trace, "cudaMalloc"));
+        // Addresses that the file does not know are not shown as 0.
+        let shown = tool(rpd().to_str().unwrap(), &["api", dir.path("trace.rpd").to_str().unwrap()]);
+        assert!(shown.contains("cudaMemcpy2DAsync(size=1024 | kind=1 | stream=0x7)"), "{shown}");
     }
 }
 
@@ -171,6 +174,11 @@ fn calls_of_the_runtime_have_their_own_arguments_not_those_of_the_driver_inside(
         assert_eq!(trace.number(&fit), 20, "{function} {:?}", arguments(&trace, function));
     }
     expect_linked(&trace);
+    let shown = tool(rpd().to_str().unwrap(), &["api", dir.path("trace.rpd").to_str().unwrap()]);
+    for call in shown.lines().filter(|line| line.contains("cuda")) {
+        assert!(call.matches("stream=").count() <= 1 && call.matches("dst=").count() <= 1, "{call}");
+    }
+    assert!(!shown.contains("dst=0x0"), "{shown}");
 }
 
 #[test]
@@ -536,11 +544,17 @@ fn nvidias_disassembler_shows_instructions_where_it_is_installed() {
     let lines: Vec<&str> = shown.expect(0).stdout.lines().collect();
     assert!(lines[0].starts_with("    FADD R1, R2, R3 ") && !lines[0].contains('\u{1b}'), "{shown}");
     assert_eq!(lines[1], "--print-code --print-line-info scale.cubin");
-    let real = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../target/nvdisasm/nvidia/cu13/bin"));
+    let real = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../target/nvdisasm/nvidia"));
     if !real.exists() {
         return not_installed("the Python package nvidia-cuda-nvdisasm");
     }
-    let shown = run(real).expect(0).stdout.clone();
+    // As pip puts it into an environment, which it does not add to PATH.
+    let packages = dir.path("[venv]/lib/python3.13/site-packages");
+    std::fs::create_dir_all(&packages).unwrap();
+    std::os::unix::fs::symlink(real, packages.join("nvidia")).unwrap();
+    let shown = Run::new(&dir, rpd()).arg("code").arg("--disasm").arg(CUBIN);
+    let shown =
+        shown.env("PATH", "/usr/bin").env("VIRTUAL_ENV", dir.path("[venv]")).run().expect(0).stdout.clone();
     assert!(shown.contains("FFMA R9, R9, UR4, R0 ;") && shown.contains("_Z5scalePffi:"), "{shown}");
     assert!(!shown.contains("\\t") && !shown.contains("EIATTR"), "{shown}");
 }

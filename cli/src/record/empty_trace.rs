@@ -10,18 +10,27 @@ use crate::record::executable;
 use crate::record::launch;
 use crate::record::report::{Cupti, EndedProcess, HsaStage, Kfd, LoadedProcess, OtherRuntime, RunReport};
 
+/// When recording was to begin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Start {
+    AtOnce,
+    /// After --delay or RPDT_DELAY.
+    Later,
+    /// When the program calls rpdstart().
+    ByProgram,
+}
+
 /// Bytes of its name that the kernel keeps of a process.
 const LONGEST_NAME: usize = 15;
 
 /// The cause, from what the processes reported, what the command's process was called at its end, and, where none reported, from the
 /// command's file.
 ///
-/// `started` is false where recording was to wait for the program to start it.
 pub(crate) fn reason(
     report: &RunReport,
     command: &Path,
     at_end: &launch::EndedCommand,
-    started: bool,
+    start: Start,
 ) -> String {
     if report.loaded.is_empty() {
         return not_loaded(command);
@@ -32,10 +41,10 @@ pub(crate) fn reason(
         report.ended.iter().max_by_key(|ended| (ended.hsa, ended.tool.is_some(), ended.lost, ended.runtime));
     match (furthest, report.silent()) {
         (Some(ended), _) if ended.hsa > HsaStage::Absent || ended.runtime.is_some() => {
-            in_process(report, ended, started)
+            in_process(report, ended, start)
         }
         (_, Some(silent)) => unheard(silent, command, at_end),
-        (Some(ended), None) => in_process(report, ended, started),
+        (Some(ended), None) => in_process(report, ended, start),
         (None, None) => not_loaded(command),
     }
 }
@@ -76,7 +85,7 @@ fn not_loaded(command: &Path) -> String {
     format!("the recorder was not loaded: {}", text::escape(&why))
 }
 
-fn in_process(report: &RunReport, ended: &EndedProcess, started: bool) -> String {
+fn in_process(report: &RunReport, ended: &EndedProcess, start: Start) -> String {
     let program = report
         .program(ended.pid)
         .map_or_else(|| format!("process {}", ended.pid), |exe| named(exe, ended.pid));
@@ -91,7 +100,7 @@ fn in_process(report: &RunReport, ended: &EndedProcess, started: bool) -> String
     };
     match (ended.hsa, ended.runtime) {
         (HsaStage::Absent, Some(OtherRuntime::Cuda(cupti))) => {
-            return of_cuda(&program, cupti, ended, started);
+            return of_cuda(&program, cupti, ended, start);
         }
         (HsaStage::Absent, Some(OtherRuntime::Itself)) => {
             return format!(
@@ -103,8 +112,12 @@ fn in_process(report: &RunReport, ended: &EndedProcess, started: bool) -> String
     }
     match (ended.hsa, &ended.tool, no_driver) {
         (HsaStage::Absent, ..) => match report.loaded.len() {
-            1 => format!("no GPU runtime was loaded: libhsa-runtime64 is not in {program}"),
-            more => format!("no GPU runtime was loaded: libhsa-runtime64 is in none of {more} processes"),
+            1 => format!(
+                "no GPU runtime was loaded: {program} has neither libhsa-runtime64 (AMD) nor libcuda (NVIDIA)"
+            ),
+            more => format!(
+                "no GPU runtime was loaded: none of {more} processes has libhsa-runtime64 (AMD) or libcuda (NVIDIA)"
+            ),
         },
         (HsaStage::Mapped, _, Some(why)) => format!("hsa_init failed in {program}: {why}"),
         (HsaStage::Mapped, Some(tool), None) => format!(
@@ -121,9 +134,7 @@ fn in_process(report: &RunReport, ended: &EndedProcess, started: bool) -> String
             )
         }
         (HsaStage::Loaded, ..) if ended.lost > 0 => format!("every record of {program} was lost"),
-        (HsaStage::Loaded, ..) if !started => {
-            format!("recording was off, and {program} did not turn it on with rpdstart()")
-        }
+        (HsaStage::Loaded, ..) if start != Start::AtOnce => not_started(&program, start),
         (HsaStage::Loaded, _, Some(why)) => format!("hsa_init failed in {program}: {why}"),
         (HsaStage::Loaded, _, None) => {
             format!("{program} initialised the GPU runtime but dispatched no kernel and copied nothing")
@@ -131,8 +142,18 @@ fn in_process(report: &RunReport, ended: &EndedProcess, started: bool) -> String
     }
 }
 
+/// Why nothing was recorded where recording did not begin with the program.
+fn not_started(program: &str, start: Start) -> String {
+    match start {
+        Start::ByProgram => format!("recording was off, and {program} did not turn it on with rpdstart()"),
+        _ => format!(
+            "{program} gave the GPU no work while recording was on, or ended before; --delay and --duration (RPDT_DELAY, RPDT_DURATION) say when it is"
+        ),
+    }
+}
+
 /// Why nothing was recorded of a program that has CUDA's driver.
-fn of_cuda(program: &str, cupti: Cupti, ended: &EndedProcess, started: bool) -> String {
+fn of_cuda(program: &str, cupti: Cupti, ended: &EndedProcess, start: Start) -> String {
     match cupti {
         Cupti::Refused => {
             format!(
@@ -145,7 +166,7 @@ fn of_cuda(program: &str, cupti: Cupti, ended: &EndedProcess, started: bool) -> 
             )
         }
         _ if ended.lost > 0 => format!("every record of {program} was lost"),
-        _ if !started => format!("recording was off, and {program} did not turn it on with rpdstart()"),
+        _ if start != Start::AtOnce => not_started(program, start),
         Cupti::Attached => format!("{program} initialised CUDA but launched no kernel and copied nothing"),
         Cupti::Unasked => format!(
             "{program} loaded CUDA's driver for NVIDIA GPUs but did not initialise it, or found no GPU"
@@ -164,7 +185,7 @@ mod tests {
     }
 
     fn reason_at_end(name: &str, lines: &str) -> String {
-        reason(&RunReport::parse(lines.as_bytes()), Path::new("/bin/sh"), &ended_as(name), true)
+        reason(&RunReport::parse(lines.as_bytes()), Path::new("/bin/sh"), &ended_as(name), Start::AtOnce)
     }
 
     fn reason_of(lines: &str) -> String {
@@ -242,6 +263,8 @@ mod tests {
         let off = RunReport::parse(
             b"loaded pid=7 exe=/a\nended pid=7 start=1 hsa=loaded tool=none kfd=ok ops=0 lost=0 cpu_ns=0\n",
         );
-        assert!(reason(&off, Path::new("/a"), &ended_as("a"), false).contains("rpdstart()"));
+        let reason = |start| reason(&off, Path::new("/a"), &ended_as("a"), start);
+        assert!(reason(Start::ByProgram).contains("rpdstart()"));
+        assert!(reason(Start::Later).contains("--delay"));
     }
 }

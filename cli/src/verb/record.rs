@@ -24,7 +24,7 @@ use crate::args::{code, hip_apis, hsa_apis, log_format, misunderstood, replaceme
 use crate::output::note::note;
 use crate::record::destination::{self, Destination, Existing};
 use crate::record::duration_log::DurationLog;
-use crate::record::empty_trace;
+use crate::record::empty_trace::{self, Start};
 use crate::record::executable::{self, NotRunnable};
 use crate::record::handlers::Handlers;
 use crate::record::hip_library;
@@ -462,7 +462,13 @@ impl Record {
         let report = RunReport::parse(&fs::read(report_file.path()).unwrap_or_default());
         let run = report_file.path().file_name().unwrap_or_default().to_string_lossy().into_owned();
         drop(report_file);
-        let started = !self.no_start && env::var_os("RPDT_AUTOSTART").is_none_or(|value| value != "0");
+        let waits = self.no_start || env::var_os("RPDT_AUTOSTART").is_some_and(|value| value == "0");
+        let is_later = self.delay.is_some() || env::var_os("RPDT_DELAY").is_some();
+        let start = match (waits, is_later) {
+            (true, _) => Start::ByProgram,
+            (false, true) => Start::Later,
+            (false, false) => Start::AtOnce,
+        };
         // From here on only the command's own end counts: a trace that cannot be read back is a note.
         match RunCounts::by_run(&destination, is_rotated, &run, &report) {
             Ok(recorded) => {
@@ -475,7 +481,7 @@ impl Record {
                 }
                 let mut line = summary(&files, &recorded, instruments);
                 if recorded.operations() == 0 {
-                    line.push_str(&format!("; {}", empty_trace::reason(&report, &program, &ended, started)));
+                    line.push_str(&format!("; {}", empty_trace::reason(&report, &program, &ended, start)));
                 }
                 for failure in &recorded.failures {
                     line.push_str(&format!("; {}", text::escape(failure)));

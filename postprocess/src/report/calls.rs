@@ -185,10 +185,18 @@ fn in_order(
 }
 
 fn call(row: &Row<'_>) -> rusqlite::Result<ReportedCall> {
-    let mut arguments: Vec<String> = vec![text(row, 5)?];
+    let own = text(row, 5)?;
+    let says =
+        |name: &str| own.split(" | ").any(|word| word.split_once('=').is_some_and(|(key, _)| key == name));
+    let mut arguments = vec![own.clone()];
+    // What the call's own arguments say is not said twice, and an address that is 0 is not known.
     let mut add = |names: &[&str], from: usize| -> rusqlite::Result<()> {
         for (place, name) in names.iter().enumerate() {
-            arguments.push(format!("{name}={}", text(row, from + place)?));
+            let value = text(row, from + place)?;
+            let is_unknown = ["dst", "src"].contains(name) && ["", "0", "0x0"].contains(&value.as_str());
+            if !says(name) && !is_unknown {
+                arguments.push(format!("{name}={value}"));
+            }
         }
         Ok(())
     };

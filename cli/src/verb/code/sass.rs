@@ -14,16 +14,36 @@ const NAME: &str = "nvdisasm";
 /// Where the CUDA toolkit has it, which does not change PATH.
 const TOOLKIT: &str = "/usr/local/cuda/bin";
 
+/// Where Python's package has it, below the folder of an environment.
+const OF_PYTHON: &str = "lib/python3*/*-packages/nvidia/*/bin";
+
 fn disassembler() -> Result<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders = std::env::split_paths(&path).filter(|folder| !folder.as_os_str().is_empty());
     let files = folders.chain([PathBuf::from(TOOLKIT)]).map(|folder| folder.join(NAME));
-    let Some(found) = files.into_iter().find(|file| file.is_file()) else {
+    let Some(found) = files.chain(of_python()).find(|file| file.is_file()) else {
         bail!(
-            "{NAME} is not on PATH and not in {TOOLKIT}: the CUDA toolkit has it, and the Python package nvidia-cuda-nvdisasm"
+            "{NAME} is not on PATH, not in {TOOLKIT} and not in a Python environment that is activated: the CUDA toolkit has it, and `pip install \
+             nvidia-cuda-nvdisasm` installs it"
         );
     };
     Ok(found)
+}
+
+/// Those of Python's packages: of the activated environment, of the machine, of the user.
+fn of_python() -> impl Iterator<Item = PathBuf> {
+    let below = |name: &str, folder: &str| std::env::var_os(name).map(|place| Path::new(&place).join(folder));
+    let environments = [
+        below("VIRTUAL_ENV", ""),
+        below("CONDA_PREFIX", ""),
+        Some("/usr/local".into()),
+        below("HOME", ".local"),
+    ];
+    let patterns = environments.into_iter().flatten().filter_map(|environment| {
+        let environment = glob::Pattern::escape(environment.to_str()?);
+        Some(format!("{environment}/{OF_PYTHON}/{NAME}"))
+    });
+    patterns.flat_map(|pattern| glob::glob(&pattern).into_iter().flatten().flatten())
 }
 
 /// Writes the instructions of a cubin, with lines of the source where it has them.
