@@ -70,6 +70,43 @@ pub(crate) fn look(notes: &dyn Notes) -> anyhow::Result<()> {
     }
 }
 
+/// Rows between two looks for a signal.
+const ROWS_PER_LOOK: u64 = 1 << 12;
+
+/// Rows between two lines of progress.
+const ROWS_PER_LINE: u64 = 1 << 17;
+
+/// Counts the rows that a function goes through, and says meanwhile how many there were.
+pub(crate) struct RowCount<'a> {
+    notes: &'a dyn Notes,
+    /// What is said behind the number.
+    done: &'static str,
+    count: u64,
+}
+
+impl<'a> RowCount<'a> {
+    /// None so far; `done` is what is said behind their number, such as "calls read".
+    pub(crate) fn new(notes: &'a dyn Notes, done: &'static str) -> RowCount<'a> {
+        RowCount { notes, done, count: 0 }
+    }
+
+    /// Counts one more.
+    ///
+    /// # Errors
+    /// When a signal came.
+    pub(crate) fn step(&mut self) -> anyhow::Result<()> {
+        if self.count.is_multiple_of(ROWS_PER_LINE) {
+            self.notes.show(&format!("{} {}", self.count, self.done));
+        }
+        if self.count.is_multiple_of(ROWS_PER_LOOK) {
+            self.notes.tick();
+            look(self.notes)?;
+        }
+        self.count += 1;
+        Ok(())
+    }
+}
+
 /// Instructions of SQLite's virtual machine between two looks for a signal: a fraction of a millisecond.
 const LOOK: i32 = 4000;
 

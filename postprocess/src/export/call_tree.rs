@@ -18,7 +18,7 @@ use rustc_hash::FxHashMap;
 use super::Exported;
 use crate::check::outlier::Outliers;
 use crate::check::rule::are_sound;
-use crate::notes::{Notes, look};
+use crate::notes::{Notes, RowCount};
 use crate::pass::sorted::{Sorted, Sorter};
 use crate::passes::callstack::DEEPEST;
 use crate::region::{Region, Selected};
@@ -73,12 +73,6 @@ pub(super) const NO_CALL: &str = "(no call)";
 /// Columns of a command in the name of a process.
 const COMMAND_WIDTH: usize = 60;
 
-/// Rows between two looks for a signal.
-const LOOK: u64 = 1 << 12;
-
-/// Rows between two lines of progress.
-const STEP: u64 = 1 << 17;
-
 /// What a record is, in the order of those of one call.
 const FRAME: i64 = 0;
 const CALL: i64 = 1;
@@ -117,12 +111,11 @@ pub(super) fn walk<T: Trees>(
 ) -> Result<Exported> {
     let mut scan = Scan {
         trace,
-        notes,
+        rows: RowCount::new(notes, "calls and operations read"),
         threads: Threads::default(),
         records: Sorter::new(),
         exported: Exported::default(),
         first_ns: i64::MAX,
-        read: 0,
     };
     let selected = options.region.select(trace, version)?;
     if options.width == Width::Gpu {
@@ -192,32 +185,19 @@ impl Threads {
 /// What is read.
 struct Scan<'a> {
     trace: &'a Connection,
-    notes: &'a dyn Notes,
+    rows: RowCount<'a>,
     threads: Threads,
     records: Sorter<Record>,
     exported: Exported,
     /// The begin of the first call.
     first_ns: i64,
-    read: u64,
 }
 
 impl Scan<'_> {
-    fn step(&mut self) -> Result<()> {
-        if self.read.is_multiple_of(STEP) {
-            self.notes.show(&format!("{} calls and operations read", self.read));
-        }
-        if self.read.is_multiple_of(LOOK) {
-            self.notes.tick();
-            look(self.notes)?;
-        }
-        self.read += 1;
-        Ok(())
-    }
-
     fn ops(&mut self, ops: CausedOps<'_>) -> Result<()> {
         self.exported.impossible += ops.left_out.impossible;
         ops.each(|op, call| {
-            self.step()?;
+            self.rows.step()?;
             self.exported.ops += 1;
             let (name, text) = op.name.ids();
             let call = call.and_then(|call| Some((call.thread, call.times?, call.id)));
@@ -253,7 +233,7 @@ impl Scan<'_> {
         )?;
         let mut rows = rows.query([])?;
         while let Some(row) = rows.next()? {
-            self.step()?;
+            self.rows.step()?;
             let number = |column| row.get_ref(column).ok().and_then(|value| value.as_i64().ok());
             let times = number(3).zip(number(4)).filter(|times| are_sound(*times));
             let (Some(call), Some(pid), Some(tid), Some(times)) = (number(0), number(1), number(2), times)
@@ -331,16 +311,10 @@ impl<T: Trees> Walk<'_, T> {
         names: &mut FrameNames<'_>,
         notes: &dyn Notes,
     ) -> Result<()> {
-        let (mut thread, mut walked) = (None, 0_u64);
+        let mut thread = None;
+        let mut walked = RowCount::new(notes, "calls and operations written");
         while let Some(record) = records.next()? {
-            if walked.is_multiple_of(STEP) {
-                notes.show(&format!("{walked} calls and operations written"));
-            }
-            if walked.is_multiple_of(LOOK) {
-                notes.tick();
-                look(notes)?;
-            }
-            walked += 1;
+            walked.step()?;
             if thread != Some(record.thread) {
                 self.end_thread()?;
                 thread = Some(record.thread);

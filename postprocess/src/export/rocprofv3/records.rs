@@ -13,7 +13,7 @@ use crate::check::outlier::Outliers;
 use crate::check::rule::are_sound;
 use crate::export::Exported;
 use crate::export::timeline::{Details, Launch, begin_reading, handle};
-use crate::notes::{Notes, look};
+use crate::notes::{Notes, RowCount};
 use crate::region::{Region, Selected};
 use crate::report::caused::{CausedOp, CausedOps, CausingCall};
 use crate::trace::op_kind::OpKind;
@@ -21,12 +21,6 @@ use crate::trace::{Strings, has_table};
 
 /// Texts that are remembered at once.
 const REMEMBERED: usize = 1 << 14;
-
-/// Rows between two looks for a signal.
-const LOOK: u64 = 1 << 12;
-
-/// Rows between two lines of progress.
-const STEP: u64 = 1 << 17;
 
 /// The number of all CPUs as an agent.
 pub(super) const HOST: i64 = 0;
@@ -128,8 +122,9 @@ pub(super) fn read(
 ) -> Result<Read> {
     begin_reading(trace)?;
     let selected = region.select(trace, version)?;
-    let texts = Texts { strings: Strings::of(trace)?, known: FxHashMap::default() };
-    let mut reader = Reader { notes, texts, read: Read::default(), rows: 0 };
+    let texts = NameCache { strings: Strings::of(trace)?, known: FxHashMap::default() };
+    let rows = RowCount::new(notes, "calls and operations read");
+    let mut reader = Reader { rows, texts, read: Read::default() };
     let ops = CausedOps::of(trace, &selected)?;
     reader.read.exported.impossible += ops.left_out.impossible;
     let mut details = Details::of(trace)?;
@@ -143,12 +138,12 @@ pub(super) fn read(
 }
 
 /// Texts by their ids, of which those that were asked for last are remembered.
-struct Texts<'trace> {
+struct NameCache<'trace> {
     strings: Strings<'trace>,
     known: FxHashMap<i64, Rc<str>>,
 }
 
-impl Texts<'_> {
+impl NameCache<'_> {
     fn get(&mut self, id: i64) -> Result<Rc<str>> {
         if let Some(known) = self.known.get(&id) {
             return Ok(Rc::clone(known));
@@ -163,25 +158,12 @@ impl Texts<'_> {
 }
 
 struct Reader<'a> {
-    notes: &'a dyn Notes,
-    texts: Texts<'a>,
+    rows: RowCount<'a>,
+    texts: NameCache<'a>,
     read: Read,
-    rows: u64,
 }
 
 impl Reader<'_> {
-    fn step(&mut self) -> Result<()> {
-        if self.rows.is_multiple_of(STEP) {
-            self.notes.show(&format!("{} calls and operations read", self.rows));
-        }
-        if self.rows.is_multiple_of(LOOK) {
-            self.notes.tick();
-            look(self.notes)?;
-        }
-        self.rows += 1;
-        Ok(())
-    }
-
     fn span(&mut self, (start, end): (i64, i64)) {
         let (first, last) = self.read.span.unwrap_or((start, end));
         self.read.span = Some((first.min(start), last.max(end)));
@@ -194,7 +176,7 @@ impl Reader<'_> {
         details: &mut Details<'_>,
         format: &mut dyn Format,
     ) -> Result<()> {
-        self.step()?;
+        self.rows.step()?;
         self.read.exported.ops += 1;
         let times = (op.start, op.end);
         self.span(times);
@@ -262,7 +244,7 @@ impl Reader<'_> {
         )?;
         let mut rows = rows.query([])?;
         while let Some(row) = rows.next()? {
-            self.step()?;
+            self.rows.step()?;
             let number = |column| row.get_ref(column).ok().and_then(|value| value.as_i64().ok());
             let times = number(3).zip(number(4)).filter(|times| are_sound(*times));
             let (Some(id), Some(process), Some(thread), Some(times)) =

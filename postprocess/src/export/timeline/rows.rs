@@ -13,10 +13,9 @@ use super::Exported;
 use super::events::Arrow;
 use super::scan::{Arriving, ScannedRows};
 use super::tracks::Tracks;
-use super::written::{LOOK, STEP};
 use crate::check::outlier::Outliers;
 use crate::check::rule::are_sound;
-use crate::notes::{Notes, look};
+use crate::notes::{Notes, RowCount};
 use crate::pass::sorted::{Sorted, Sorter};
 use crate::region::Selected;
 
@@ -196,13 +195,12 @@ impl Rows {
         let mut scan = Scan {
             trace,
             selected,
-            notes,
+            rows: RowCount::new(notes, "calls and operations read"),
             tracks: Tracks::of(trace, first_gpu)?,
             outliers: Outliers::new(),
             first_ns: i64::MAX,
             last_ns: i64::MIN,
             exported: Exported::default(),
-            read: 0,
         };
         let (calls, linked) = scan.calls(links, calls)?;
         let (ops, launched, depths) = scan.ops(ops, linked)?;
@@ -230,28 +228,15 @@ impl Rows {
 struct Scan<'a> {
     trace: &'a Connection,
     selected: &'a Selected,
-    notes: &'a dyn Notes,
+    rows: RowCount<'a>,
     tracks: Tracks,
     outliers: Outliers,
     first_ns: i64,
     last_ns: i64,
     exported: Exported,
-    read: u64,
 }
 
 impl Scan<'_> {
-    fn step(&mut self) -> Result<()> {
-        if self.read.is_multiple_of(STEP) {
-            self.notes.show(&format!("{} calls and operations read", self.read));
-        }
-        if self.read.is_multiple_of(LOOK) {
-            self.notes.tick();
-            look(self.notes)?;
-        }
-        self.read += 1;
-        Ok(())
-    }
-
     /// Begin and end of a row, if they can be.
     fn times(&mut self, start: Option<i64>, end: Option<i64>) -> Result<Option<(i64, i64)>> {
         let Some(times) = start.zip(end).filter(|times| are_sound(*times)) else { return Ok(None) };
@@ -273,7 +258,7 @@ impl Scan<'_> {
         let processes = Processes::of(self.trace)?;
         let mut markers = Markers::of(self.trace)?;
         for [id, pid, tid, start, end, name, arguments] in rows {
-            self.step()?;
+            self.rows.step()?;
             let (Some(id), Some(pid), Some(tid), Some((start, end))) =
                 (id, pid, tid, self.times(start, end)?)
             else {
@@ -313,7 +298,7 @@ impl Scan<'_> {
         let mut linked = linked.sorted()?;
         let mut link = linked.next()?;
         for [id, gpu, queue, start, end, name, op_type] in rows {
-            self.step()?;
+            self.rows.step()?;
             let (Some(id), Some(gpu), Some(queue), Some((start, end))) =
                 (id, gpu, queue, self.times(start, end)?)
             else {

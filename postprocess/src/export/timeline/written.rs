@@ -10,10 +10,10 @@ use crate::export::texts::{Put, TextCache, TraceTexts};
 use crate::notes::{Notes, look};
 
 /// Rows between two looks for a signal.
-pub(super) const LOOK: u64 = 1 << 10;
+const LOOK: u64 = 1 << 10;
 
 /// Rows between two lines of progress.
-pub(super) const STEP: u64 = 1 << 17;
+const STEP: u64 = 1 << 17;
 
 /// What makes events, and the texts of the trace.
 pub(super) struct Output<'a, 'trace, E> {
