@@ -7,8 +7,7 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::ffi::OsString;
-use std::fs::File;
-use std::io::{self, Read as _, Seek, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
@@ -19,7 +18,8 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::records::{self, COPIES, Copied, Dispatch, Format, HOST, TracedCall, agent};
 use crate::export::Exported;
-use crate::export::columns::temporary;
+use crate::export::json::digits;
+use crate::export::section::Section;
 use crate::notes::Notes;
 use crate::region::Region;
 use crate::trace::has_table;
@@ -169,54 +169,75 @@ enum Domain {
     Markers,
 }
 
-/// Each with its name in domain_stats, its table, and that of its statistics.
-const DOMAINS: [(Domain, &str, &str, &str); 6] = [
-    (Domain::Kernels, "KERNEL_DISPATCH", "kernel_trace", "kernel_stats"),
-    (Domain::Copies, "MEMORY_COPY", "memory_copy_trace", "memory_copy_stats"),
-    (Domain::Hip, "HIP_API", "hip_api_trace", "hip_api_stats"),
-    (Domain::Hsa, "HSA_API", "hsa_api_trace", "hsa_api_stats"),
-    (Domain::Rccl, "RCCL_API", "rccl_api_trace", "rccl_api_stats"),
-    (Domain::Markers, "MARKER_API", "marker_api_trace", "marker_api_stats"),
+/// Each with its name in domain_stats, and the table of its statistics.
+const DOMAINS: [(Domain, &str, &str); 6] = [
+    (Domain::Kernels, "KERNEL_DISPATCH", "kernel_stats"),
+    (Domain::Copies, "MEMORY_COPY", "memory_copy_stats"),
+    (Domain::Hip, "HIP_API", "hip_api_stats"),
+    (Domain::Hsa, "HSA_API", "hsa_api_stats"),
+    (Domain::Rccl, "RCCL_API", "rccl_api_stats"),
+    (Domain::Markers, "MARKER_API", "marker_api_stats"),
 ];
+
+/// A text, which has quotes, or a number, which has none. The crate csv cannot tell them apart: it leaves the quotes out where a text looks
+/// like a number, as the marker 7 does.
+#[derive(Clone, Copy)]
+enum CsvCell<'a> {
+    Text(&'a str),
+    Number(i64),
+    /// A number that was rounded for the table.
+    Rounded(&'a str),
+}
+
+impl CsvCell<'_> {
+    fn put(self, bytes: &mut Vec<u8>) {
+        match self {
+            CsvCell::Text(text) => {
+                bytes.push(b'"');
+                bytes.extend_from_slice(csv_field(text).replace('"', "\"\"").as_bytes());
+                bytes.push(b'"');
+            }
+            CsvCell::Number(number) => digits(bytes, number),
+            CsvCell::Rounded(number) => bytes.extend_from_slice(number.as_bytes()),
+        }
+    }
+}
 
 /// A table, kept in a temporary file.
 pub struct CsvTable {
     /// As its file is called.
     pub name: &'static str,
-    rows: csv::Writer<File>,
+    rows: Section,
 }
 
 impl CsvTable {
     fn new(name: &'static str) -> Result<CsvTable> {
-        let file = tempfile::tempfile().map_err(temporary)?;
-        // Texts have quotes, numbers have none.
-        let mut rows = csv::WriterBuilder::new().quote_style(csv::QuoteStyle::NonNumeric).from_writer(file);
-        let columns =
-            COLUMNS.iter().find(|(known, _)| *known == name).map_or(&[][..], |(_, columns)| columns);
-        rows.write_record(columns).map_err(|error| temporary(error.into()))?;
-        Ok(CsvTable { name, rows })
+        let mut table = CsvTable { name, rows: Section::new(b"")? };
+        let known = COLUMNS.iter().filter(|(known, _)| *known == name);
+        let columns: Vec<CsvCell<'_>> =
+            known.flat_map(|(_, columns)| columns.iter().map(|column| CsvCell::Text(column))).collect();
+        table.row(&columns)?;
+        Ok(table)
     }
 
-    fn row(&mut self, cells: &[&str]) -> Result<()> {
-        self.rows.write_record(cells).map_err(|error| temporary(error.into()))
+    fn row(&mut self, cells: &[CsvCell<'_>]) -> Result<()> {
+        self.rows.add(|bytes| {
+            for (place, cell) in cells.iter().enumerate() {
+                if place > 0 {
+                    bytes.push(b',');
+                }
+                cell.put(bytes);
+            }
+            bytes.push(b'\n');
+        })
     }
 
     /// Writes the table to `out`.
     ///
     /// # Errors
     /// When the temporary file cannot be read; when `out` cannot be written, an [`std::io::Error`] is in the chain.
-    pub fn write(self, out: &mut (dyn Write + Send)) -> Result<()> {
-        let mut file =
-            self.rows.into_inner().map_err(|error| temporary(io::Error::other(error.to_string())))?;
-        file.rewind().map_err(temporary)?;
-        let mut bytes = vec![0; 64 << 10];
-        loop {
-            let read = file.read(&mut bytes).map_err(temporary)?;
-            if read == 0 {
-                return Ok(());
-            }
-            out.write_all(&bytes[..read])?;
-        }
+    pub fn write(self, out: &mut dyn Write) -> Result<()> {
+        self.rows.write(out)
     }
 }
 
@@ -343,7 +364,7 @@ struct Csv {
 }
 
 impl Csv {
-    fn row(&mut self, table: &'static str, cells: &[&str]) -> Result<()> {
+    fn row(&mut self, table: &'static str, cells: &[CsvCell<'_>]) -> Result<()> {
         if !self.wanted.contains(table) {
             return Ok(());
         }
@@ -370,18 +391,15 @@ impl Csv {
         of: &TracedCall<'_>,
     ) -> Result<()> {
         self.count(domain, name, of.times);
-        let numbers = [of.process, of.thread, of.id, of.times.0, of.times.1].map(|number| number.to_string());
-        let mut cells = vec![kind];
-        let shown = csv_field(name);
-        cells.push(&shown);
-        cells.extend(numbers.iter().map(String::as_str));
+        let mut cells = vec![CsvCell::Text(kind), CsvCell::Text(name)];
+        cells.extend([of.process, of.thread, of.id, of.times.0, of.times.1].map(CsvCell::Number));
         self.row(table, &cells)
     }
 
     /// By what took longest: names of each domain, then the domains.
     fn statistics(&mut self) -> Result<()> {
         let mut domains: Vec<(Durations, &str)> = Vec::new();
-        for (domain, shown, _, table) in DOMAINS {
+        for (domain, shown, table) in DOMAINS {
             let Some(of_domain) = self.statistics.remove(&domain) else { continue };
             let mut rows: Vec<(String, Durations)> = of_domain.into_iter().collect();
             rows.sort_by(|(name, one), (other_name, other)| {
@@ -408,8 +426,9 @@ impl Csv {
         of: &Durations,
         all_ns: u128,
     ) -> Result<()> {
-        let (name, cells) = (csv_field(name), of.cells(all_ns));
-        let cells: Vec<&str> = [&*name].into_iter().chain(cells.iter().map(String::as_str)).collect();
+        let numbers = of.cells(all_ns);
+        let mut cells = vec![CsvCell::Text(name)];
+        cells.extend(numbers.iter().map(|number| CsvCell::Rounded(number)));
         self.row(table, &cells)
     }
 
@@ -423,25 +442,25 @@ impl Csv {
             let (target, product) = (fact(session_fact::GPU_TARGET), fact(session_fact::GPU_NAME));
             let (domain, location) = pci(fact(session_fact::GPU_BDF)).unwrap_or((0, 0));
             let version = target_version(target);
-            let cells: Vec<String> = AGENT
+            let cells: Vec<CsvCell<'_>> = AGENT
                 .iter()
                 .map(|column| match *column {
-                    "Node_Id" | "Logical_Node_Id" => number.to_string(),
-                    "Agent_Type" => if gpu.is_some() { "GPU" } else { "CPU" }.to_string(),
-                    "Gfx_Target_Version" => version.unwrap_or(0).to_string(),
+                    "Node_Id" | "Logical_Node_Id" => CsvCell::Number(number),
+                    "Agent_Type" => CsvCell::Text(if gpu.is_some() { "GPU" } else { "CPU" }),
+                    "Gfx_Target_Version" => CsvCell::Number(i64::from(version.unwrap_or(0))),
                     // AMD's.
-                    "Vendor_Id" if version.is_some() => "4098".to_string(),
-                    "Location_Id" => location.to_string(),
-                    "Domain" => domain.to_string(),
-                    "Name" => csv_field(if target.is_empty() { product } else { target }).into_owned(),
-                    "Vendor_Name" if gpu.is_none() => "CPU".to_string(),
-                    "Vendor_Name" if version.is_some() => "AMD".to_string(),
-                    "Product_Name" => csv_field(product).into_owned(),
-                    "Vendor_Name" | "Model_Name" => String::new(),
-                    _ => "0".to_string(),
+                    "Vendor_Id" if version.is_some() => CsvCell::Number(4098),
+                    "Location_Id" => CsvCell::Number(i64::from(location)),
+                    "Domain" => CsvCell::Number(i64::from(domain)),
+                    "Name" => CsvCell::Text(if target.is_empty() { product } else { target }),
+                    "Vendor_Name" if gpu.is_none() => CsvCell::Text("CPU"),
+                    "Vendor_Name" if version.is_some() => CsvCell::Text("AMD"),
+                    "Product_Name" => CsvCell::Text(product),
+                    "Vendor_Name" | "Model_Name" => CsvCell::Text(""),
+                    _ => CsvCell::Number(0),
                 })
                 .collect();
-            self.row("agent_info", &cells.iter().map(String::as_str).collect::<Vec<_>>())?;
+            self.row("agent_info", &cells)?;
         }
         Ok(())
     }
@@ -481,26 +500,24 @@ impl Format for Csv {
         let [grid_x, grid_y, grid_z] = of.grid;
         let launch =
             [of.launch.scratch, of.launch.vgprs, Some(0), of.launch.sgprs].map(|number| number.unwrap_or(0));
-        let before = [of.queue, of.stream, of.thread, of.id, kernel as i64].map(|number| number.to_string());
-        let sizes = [lds].into_iter().chain(launch).chain([x, y, z, grid_x, grid_y, grid_z]);
-        let behind = [of.call, of.times.0, of.times.1].into_iter().chain(sizes);
-        let behind: Vec<String> = behind.map(|number| number.to_string()).collect();
-        let (agent, name) = (shown(of.agent), csv_field(of.kernel.1));
-        let mut cells = vec!["KERNEL_DISPATCH", &*agent];
-        cells.extend(before.iter().map(String::as_str));
-        cells.push(&name);
-        cells.extend(behind.iter().map(String::as_str));
+        let agent = shown(of.agent);
+        let mut cells = vec![CsvCell::Text("KERNEL_DISPATCH"), CsvCell::Text(&agent)];
+        cells.extend([of.queue, of.stream, of.thread, of.id, kernel as i64].map(CsvCell::Number));
+        cells.push(CsvCell::Text(of.kernel.1));
+        cells.extend([of.call, of.times.0, of.times.1, lds].map(CsvCell::Number));
+        cells.extend(launch.map(CsvCell::Number));
+        cells.extend([x, y, z, grid_x, grid_y, grid_z].map(CsvCell::Number));
         self.row("kernel_trace", &cells)
     }
 
     fn copy(&mut self, of: &Copied) -> Result<()> {
         let direction = COPIES[of.direction];
         self.count(Domain::Copies, direction, of.times);
-        let stream = of.stream.to_string();
-        let agents = [of.from, of.to].map(shown);
-        let numbers = [of.call, of.times.0, of.times.1].map(|number| number.to_string());
-        let mut cells = vec!["MEMORY_COPY", direction, &*stream];
-        cells.extend(agents.iter().chain(&numbers).map(String::as_str));
+        let (from, to) = (shown(of.from), shown(of.to));
+        let mut cells =
+            vec![CsvCell::Text("MEMORY_COPY"), CsvCell::Text(direction), CsvCell::Number(of.stream)];
+        cells.extend([CsvCell::Text(&from), CsvCell::Text(&to)]);
+        cells.extend([of.call, of.times.0, of.times.1].map(CsvCell::Number));
         self.row("memory_copy_trace", &cells)
     }
 
@@ -543,6 +560,23 @@ mod tests {
         assert_eq!(
             [percentage(99.999), percentage(0.005), scientific(1.5e-12, 3)],
             ["100.00", "5.000e-03", "1.500e-12"]
+        );
+    }
+
+    #[test]
+    fn a_text_that_is_a_number_has_quotes() {
+        let mut table = CsvTable::new("domain_stats").unwrap();
+        let texts = ["7", "-inf", "", "a \"b\", c"].map(CsvCell::Text);
+        let numbers = [CsvCell::Number(i64::MIN), CsvCell::Rounded("1.50")];
+        table.row(&[&texts[..], &numbers[..]].concat()).unwrap();
+        let mut written = Vec::new();
+        table.write(&mut written).unwrap();
+        assert_eq!(
+            String::from_utf8(written).unwrap().lines().collect::<Vec<_>>(),
+            [
+                "\"Name\",\"Calls\",\"TotalDurationNs\",\"AverageNs\",\"Percentage\",\"MinNs\",\"MaxNs\",\"StdDev\"",
+                "\"7\",\"'-inf\",\"\",\"a \"\"b\"\", c\",-9223372036854775808,1.50"
+            ]
         );
     }
 
