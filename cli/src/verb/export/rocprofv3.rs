@@ -6,9 +6,10 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use rpd_postprocess::export::{Exported, rocprofv3};
+use rpd_postprocess::region::Region;
 use rpd_postprocess::{text, trace};
 
-use super::timeline::{TimelineArgs, note_impossible};
+use super::timeline::{TimelineArgs, tell};
 use crate::args::region::{REGION_HELP, RegionArgs};
 use crate::output::file::OutputFile;
 use crate::output::note::note;
@@ -94,7 +95,7 @@ pub(super) struct Rocprofv3Csv {
     /// How the names of the files begin: NAME_kernel_trace.csv
     #[arg(short, long, value_name = "NAME")]
     output: PathBuf,
-    /// Replace files that exist; never a trace
+    /// Replace files that exist; never a trace. The file of a table that has no rows stays
     #[arg(long)]
     force: bool,
     /// Only these tables
@@ -115,22 +116,30 @@ impl Rocprofv3Csv {
             tables => tables.iter().map(String::as_str).collect(),
         };
         if self.output.file_name().is_none() {
-            bail!("{}: -o is how the names of the files begin", shown(&self.output));
+            bail!(
+                "{}: names of files cannot begin so; give -o such as run or directory/run",
+                shown(&self.output)
+            );
         }
         for table in &wanted {
             let file = rocprofv3::table_file(&self.output, table);
             if rpd_schema::identify(&file).is_ok() {
-                bail!("{} is a trace, which stays: begin the names in another way", shown(&file));
+                bail!("{} is a trace, which stays: name other files with -o", shown(&file));
             }
             if file.is_file() && !self.force {
-                bail!("{}: the file exists already; replace what is there with --force", shown(&file));
+                bail!(
+                    "{}: the file exists already; name others with -o, or replace what is there with --force",
+                    shown(&file)
+                );
             }
         }
         let notes = notes();
         let name = shown(&self.file);
         let (trace, version) = trace::open(&self.file, &*notes)?;
-        let (exported, tables) = rocprofv3::tables((&trace, version), &self.region.into(), &*notes, &wanted)
+        let region: Region = self.region.into();
+        let (exported, tables) = rocprofv3::tables((&trace, version), &region, &*notes, &wanted)
             .with_context(|| format!("cannot export {name}"))?;
+        let written: Vec<&str> = tables.iter().map(|table| table.name).collect();
         for table in tables {
             let path = rocprofv3::table_file(&self.output, table.name);
             let cannot = || format!("cannot write {}", shown(&path));
@@ -139,9 +148,12 @@ impl Rocprofv3Csv {
             file.finish().with_context(cannot)?;
         }
         drop(notes);
-        note_impossible(&name, exported.impossible);
-        if exported.calls + exported.ops == 0 {
-            note(format_args!("{name} has no such call and no such operation; rpd info shows what it holds"));
+        tell(&name, region.is_everything(), exported);
+        for table in wanted.into_iter().filter(|table| !written.contains(table)) {
+            let file = rocprofv3::table_file(&self.output, table);
+            if file.is_file() {
+                note(format_args!("{} stays as it was: this export has no rows for it", shown(&file)));
+            }
         }
         note_processes(exported);
         Ok(ExitCode::SUCCESS)

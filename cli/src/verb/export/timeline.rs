@@ -96,7 +96,11 @@ impl TimelineArgs {
 }
 
 /// Says what is not in the export.
-fn tell(name: &str, is_whole: bool, Exported { calls, ops, impossible, no_numbers, .. }: Exported) {
+pub(super) fn tell(
+    name: &str,
+    is_whole: bool,
+    Exported { calls, ops, impossible, no_numbers, .. }: Exported,
+) {
     note_impossible(name, impossible);
     if no_numbers > 0 {
         let values = counted(no_numbers, "value of a sensor is", "values of sensors are");
