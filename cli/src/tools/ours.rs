@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail};
 use rpd_postprocess::export::rocprofv3;
+use rpd_postprocess::text;
 
 use super::configuration::{Configuration, Tool};
 
@@ -262,20 +263,20 @@ impl Plan {
         }
     }
 
-    /// Two tools that would write one file leave the last one's, and the other's is lost.
+    /// Of two tools that write one file, the second would replace what the first has written.
     fn refuse_equal_files(&self) -> Result<()> {
         let mut files: Vec<PathBuf> = self.outputs.iter().flat_map(Output::files).collect();
         files.sort();
         match files.windows(2).find(|two| two[0] == two[1]) {
             Some(two) => bail!(
-                "{}: two tools would write this file; OUTPUT_FILE of one of them names another",
-                two[0].display()
+                "{}: two tools would write this file; give one of them another OUTPUT_FILE",
+                text::escape(&two[0].to_string_lossy())
             ),
             None => Ok(()),
         }
     }
 
-    /// Those of two tools with the same names are the tables of both.
+    /// Tools whose tables have the same files get the longest of their lists, which has the others in it.
     fn tables(&mut self, tables: &'static [&'static str], begin: &str) {
         let mut longest = tables;
         self.outputs.retain(|output| match output {
@@ -347,7 +348,7 @@ impl Sampling {
                 tool.name
             );
         }
-        // Without the prefix docker's is that of the libraries.
+        // OUTPUT_FILE of docker_env_vars names the file of the libraries, not of a sensor.
         let prefixed = configuration.environment.get(&format!("{prefix}OUTPUT_FILE"));
         let file = prefixed.or_else(|| tool.environment.get("OUTPUT_FILE")).filter(|file| !file.is_empty());
         Ok(Sampling { sensor, every: Duration::from_secs_f64(seconds), gpus, file: file.map(PathBuf::from) })

@@ -4,13 +4,13 @@ use std::env;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// In a directory of ROCm of TheRock's.
-const MANIFEST: &str = "share/therock/therock_manifest.json";
-/// Variables that name such a directory, and where it is otherwise.
+/// A file in the directory of a ROCm that comes from TheRock.
+pub(crate) const MANIFEST: &str = "share/therock/therock_manifest.json";
+/// Variables that name such a directory, and where it is looked for too.
 const VARIABLES: [&str; 3] = ["ROCM_PATH", "ROCM_HOME", "HIP_PATH"];
 const PLACES: [&str; 2] = ["/opt/rocm", "/usr/local/rocm"];
 
-/// What tells of it, for people; nothing where nothing does.
+/// Where TheRock was found, for people; nothing where it was not.
 pub(crate) fn found() -> Option<String> {
     let variables = VARIABLES.iter().filter_map(env::var_os).map(PathBuf::from);
     let directories: Vec<PathBuf> = env::var_os("PATH").iter().flat_map(env::split_paths).collect();

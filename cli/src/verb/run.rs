@@ -96,7 +96,8 @@ impl Run {
             match therock::found() {
                 Some(found) => note(format_args!("therock_check: ROCm comes from TheRock: {found}")),
                 None => bail!(
-                    "therock_check: ROCm does not come from TheRock: there is no rocm-sdk, no Python package rocm_sdk, and no manifest in ROCM_PATH or /opt/rocm"
+                    "therock_check: ROCm does not come from TheRock: there is no rocm-sdk in PATH, no Python package rocm_sdk, and no {} in ROCM_PATH, ROCM_HOME, HIP_PATH, /opt/rocm or /usr/local/rocm; name its directory with ROCM_PATH, or leave therock_check out",
+                    therock::MANIFEST
                 ),
             }
         }
@@ -107,7 +108,14 @@ impl Run {
                 text::escape(&trace.to_string_lossy())
             );
         }
-        let outputs: Vec<Output> = outputs.into_iter().filter(|output| output.path() != trace).collect();
+        let is_recorded = |output: &Output| matches!(output, Output::Copy(path) if *path == trace);
+        let outputs: Vec<Output> = outputs.into_iter().filter(|output| !is_recorded(output)).collect();
+        if outputs.iter().flat_map(Output::files).any(|file| file == trace) {
+            bail!(
+                "{}: the trace and a tool's file would have this name; name another trace with --output",
+                text::escape(&trace.to_string_lossy())
+            );
+        }
         if !self.force {
             let there = outputs.iter().flat_map(Output::files).find(|path| path.exists());
             if let Some(path) = there {

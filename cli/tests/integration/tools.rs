@@ -4,8 +4,8 @@ use std::fs;
 
 use crate::harness::{Dir, ran};
 
-/// What a program prints of what it was given: each argument in brackets.
-/// madengine's tools for libraries cut all in front of their own name from the command.
+/// A program that prints each of its arguments in brackets. One argument is the name of a script of madengine's, which cuts off what is in
+/// front of its own name in a command.
 const SHOWS: [&str; 8] = [
     "sh",
     "-c",
@@ -55,6 +55,10 @@ fn what_is_wrong_is_said_before_the_program_starts() {
         (
             r#"[{"name": "gpu_info_vram_profiler", "env_vars": {"SAMPLING_RATE": "often"}}]"#,
             "SAMPLING_RATE=often",
+        ),
+        (
+            r#"[{"name": "gpu_info_vram_profiler", "env_vars": {"OUTPUT_FILE": "trace.rpd"}}]"#,
+            "trace.rpd: the trace and a tool's file would have this name",
         ),
         ("{'tools': [{'name': 'nothing'}]}", "there is no tool \"nothing\""),
         ("{", "is no JSON"),
