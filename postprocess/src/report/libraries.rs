@@ -578,14 +578,18 @@ pub fn configurations_seen(
 ) -> Result<()> {
     let mut calls = Vec::new();
     let mut profiled = Vec::new();
-    let mut handles = Handles::default();
+    let mut handles = HandleModes::default();
     let mut events = Sorter::new();
     let is_about_operations = selected.unasked().is_some();
-    each_call(trace, version, |row| {
-        handles.note(&row);
-        Ok(())
-    })?;
-    handles.sort();
+    // Calls come in no order of time, so modes are read before the calls that they hold for. Where none is set, nothing is read.
+    let sets_modes = "SELECT 1 FROM rocpd_string WHERE string = 'rocblas_set_atomics_mode' LIMIT 1";
+    if has_table(trace, "rocpd_string")? && trace.prepare(sets_modes)?.exists([])? {
+        each_call(trace, version, |row| {
+            handles.note(&row);
+            Ok(())
+        })?;
+        handles.sort();
+    }
     each_call(trace, version, |row| {
         let Some(times) = row.times.filter(|_| may_count(selected, row.id)) else { return Ok(()) };
         let arguments = Arguments::of(&row.arguments);
@@ -676,20 +680,22 @@ const TENSILE: &str = "Cijk_";
 
 /// When which handle of rocBLAS was set to which mode.
 #[derive(Default)]
-struct Handles {
+struct HandleModes {
     /// By process and handle.
     set: HashMap<(i64, u64), Vec<(i64, Atomics)>>,
 }
 
-impl Handles {
+impl HandleModes {
     fn note(&mut self, row: &CallRow) {
-        let arguments = Arguments::of(&row.arguments);
-        let mode = match row.function.as_str() {
+        let of_new = match row.function.as_str() {
             // The next handle may have the same address.
             "rocblas_create_handle" => Some(Atomics::default()),
-            "rocblas_set_atomics_mode" if arguments.text("status").is_none() => Atomics::set_by(&arguments),
-            _ => None,
+            "rocblas_set_atomics_mode" => None,
+            _ => return,
         };
+        let arguments = Arguments::of(&row.arguments);
+        let has_failed = arguments.text("status").is_some();
+        let mode = of_new.or_else(|| Atomics::set_by(&arguments).filter(|_| !has_failed));
         if let Some(((mode, handle), (start, _))) = mode.zip(arguments.address("handle")).zip(row.times) {
             self.set.entry((row.thread[0], handle)).or_default().push((start, mode));
         }
@@ -699,7 +705,7 @@ impl Handles {
         self.set.values_mut().for_each(|modes| modes.sort_by_key(|(start, _)| *start));
     }
 
-    /// That in which a call with these arguments found its handle.
+    /// The mode in which a call with these arguments found its handle.
     fn mode(&self, process: i64, arguments: &Arguments<'_>, start: i64) -> Atomics {
         let modes = arguments.address("handle").and_then(|handle| self.set.get(&(process, handle)));
         let set = modes.and_then(|modes| {
