@@ -2,28 +2,28 @@
 
 use std::fs;
 
-use crate::harness::{Dir, Run, program, rpd};
+use crate::harness::{Dir, Run, Running, program, rpd};
 use crate::monitor::{Sysfs, WAITS};
+
+/// A program under these tools, which waits for a file `go`; `trace` has what both sensors read.
+fn waiting(dir: &Dir, tools: &str, trace: &str) -> Running {
+    Sysfs::new(dir).put("mem_info_vram_total", "40960000000\n");
+    let run = Run::new(dir, rpd()).arg("run").arg("--tools").arg(tools).arg("--").arg(program("control"));
+    let run = WAITS.iter().fold(run, |run, act| run.arg(*act)).env("RPDT_SYSFS", dir.path("sys"));
+    let mut running = run.start();
+    running.wait_for_output("ready");
+    for sensor in ["power", "vram"] {
+        let rows = format!("select count(*) from rocpd_monitor where monitorType = '{sensor}'");
+        dir.wait_for_rows(trace, &rows, 1);
+    }
+    running
+}
 
 #[test]
 fn stacked_tools_have_their_files_from_one_run() {
     let dir = Dir::new();
-    Sysfs::new(&dir).put("mem_info_vram_total", "40960000000\n");
     let tools = "rpd,rocprofv3,rocprofv3_agent,rocprofv3_perfetto,rocm_trace_lite,rocblas_trace,gpu_info_power_profiler,gpu_info_vram_profiler";
-    let run = Run::new(&dir, rpd()).arg("run").arg("--tools").arg(tools).arg("--").arg(program("control"));
-    let run = WAITS.iter().fold(run, |run, act| run.arg(*act)).env("RPDT_SYSFS", dir.path("sys"));
-    let mut running = run.start();
-    running.wait_for_output("ready");
-    dir.wait_for_rows(
-        "rpd_output/trace.rpd",
-        "select count(*) from rocpd_monitor where monitorType = 'vram'",
-        1,
-    );
-    dir.wait_for_rows(
-        "rpd_output/trace.rpd",
-        "select count(*) from rocpd_monitor where monitorType = 'power'",
-        1,
-    );
+    let running = waiting(&dir, tools, "rpd_output/trace.rpd");
     dir.touch("go");
     running.finish().expect(0);
     let calls = "select count(*) from rocpd_api";
@@ -79,16 +79,7 @@ fn rocprofv3_has_its_tables() {
 #[test]
 fn sensors_end_with_a_command_that_gets_a_signal() {
     let dir = Dir::new();
-    Sysfs::new(&dir).put("mem_info_vram_total", "40960000000\n");
-    let tools = "gpu_info_power_profiler,gpu_info_vram_profiler";
-    let run = Run::new(&dir, rpd()).arg("run").arg("--tools").arg(tools).arg("--").arg(program("control"));
-    let run = WAITS.iter().fold(run, |run, act| run.arg(*act)).env("RPDT_SYSFS", dir.path("sys"));
-    let mut running = run.start();
-    running.wait_for_output("ready");
-    for sensor in ["power", "vram"] {
-        let rows = format!("select count(*) from rocpd_monitor where monitorType = '{sensor}'");
-        dir.wait_for_rows("trace.rpd", &rows, 1);
-    }
+    let running = waiting(&dir, "gpu_info_power_profiler,gpu_info_vram_profiler", "trace.rpd");
     running.signal(libc::SIGTERM);
     running.finish().expect_signal(libc::SIGTERM);
     for file in ["gpu_info_power_profiler", "gpu_info_vram_profiler"] {
