@@ -84,8 +84,8 @@ fn cooperative_launches_run_the_original() {
 /// Two kernels at once that wait for each other: the second one gets no larger. The software GPU does not know that they share its compute units.
 #[test]
 fn a_second_kernel_that_waits_runs_the_original() {
-    const BESIDE: &str = "meet is not counted on GPU 0 in some launches: its workgroups may wait for each other, as those of a kernel on \
-                          another queue at the same time, and both might no longer fit together (rpd probe --any-grid counts it there too)";
+    const BESIDE: &str = "meet is not counted on GPU 0 in some launches: its workgroups may wait for each other, as those of another kernel \
+                          in flight, and both might no longer fit together (rpd probe --any-grid counts it there too)";
     let dir = Dir::new();
     let arguments = ["both=20", "20"].map(String::from);
     let ran = recorded(&dir, &arguments).run();

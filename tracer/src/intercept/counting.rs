@@ -120,7 +120,7 @@ pub(super) struct CountedKernel {
     too_large: AtomicBool,
     /// There was one whose workgroups may wait for each other, and would no longer all run at once.
     may_hang: AtomicBool,
-    /// There was one like that beside another one, which might no longer fit with it.
+    /// There was one beside another one like that, with which it might no longer fit.
     is_beside: AtomicBool,
     ended: SegQueue<(usize, DispatchPlace)>,
 }
@@ -175,7 +175,15 @@ impl CountedKernel {
         self.kernel
     }
 
+    /// The dispatch at `place` is in flight until what is returned, if anything, is dropped. `is_in_order`: it begins when all before it on its queue
+    /// have ended.
+    pub(super) fn enter(&self, place: DispatchPlace, is_in_order: bool) -> Option<WaitingUse> {
+        let may_wait = self.rewritten.may_wait && !self.config.any_grid;
+        may_wait.then(|| self.config.waiting.enter(place, is_in_order))
+    }
+
     /// A slot for the dispatch at `place`, if that is to be counted and one is free. It may run on so many compute units, where that is known.
+    /// `is_in_order`: as for [`CountedKernel::enter`].
     ///
     /// # Errors
     /// It runs the application's kernel. What is returned then, if anything, is to be kept until it has completed.
@@ -184,9 +192,9 @@ impl CountedKernel {
         place: DispatchPlace,
         launch: &Launch,
         compute_units: Option<u32>,
+        is_in_order: bool,
     ) -> Result<CountingUse, Option<WaitingUse>> {
-        let may_wait = self.rewritten.may_wait && !self.config.any_grid;
-        let waiting = may_wait.then(|| self.config.waiting.enter(place));
+        let waiting = self.enter(place, is_in_order);
         let number = self.launched.fetch_add(1, Ordering::Relaxed);
         if !self.config.dispatches.takes(number, self.kernel.into()) {
             return Err(waiting);
@@ -322,8 +330,9 @@ mod tests {
     #[test]
     fn dispatches_of_one_geometry_share_a_slot() {
         let kernel = counted(Dispatches::All);
-        let begin =
-            |grid| kernel.begin((0, 1, 2), &launch(grid, 64), None).ok().map(|used| (used.object(), used));
+        let begin = |grid| {
+            kernel.begin((0, 1, 2), &launch(grid, 64), None, true).ok().map(|used| (used.object(), used))
+        };
         let (first, one) = begin(64).unwrap();
         assert_eq!(begin(64).map(|(object, used)| (object, used.complete()).0), Some(first));
         let (second, other) = begin(128).unwrap();
@@ -343,11 +352,14 @@ mod tests {
     #[test]
     fn what_does_not_fit_or_is_not_meant_runs_as_it_is() {
         let kernel = counted(Dispatches::OneIn(2));
-        let begin = |workgroup| kernel.begin((0, 1, 2), &launch(512, workgroup), None).is_ok();
+        let begin = |workgroup| kernel.begin((0, 1, 2), &launch(512, workgroup), None, true).is_ok();
         assert_eq!([begin(64), begin(64), begin(0), begin(0)], [false, true, false, false]);
         assert!(kernel.too_large.load(Ordering::Relaxed));
         let kernel = large(true, true);
-        assert!(kernel.begin((0, 1, 2), &launch(512, 512), None).is_err(), "eight waves, one of each SIMD");
+        assert!(
+            kernel.begin((0, 1, 2), &launch(512, 512), None, true).is_err(),
+            "eight waves, one of each SIMD"
+        );
         assert!(kernel.too_large.load(Ordering::Relaxed));
     }
 
@@ -356,7 +368,7 @@ mod tests {
         let begins = |any_grid: bool, workgroups: u32, lds: u32, compute_units: Option<u32>| {
             let kernel = large(true, any_grid);
             let launch = Launch { group_segment: lds, ..launch(workgroups * 256 - 7, 256) };
-            let begins = kernel.begin((0, 1, 2), &launch, compute_units).is_ok();
+            let begins = kernel.begin((0, 1, 2), &launch, compute_units, true).is_ok();
             assert_eq!(kernel.may_hang.load(Ordering::Relaxed), !begins);
             begins
         };
@@ -370,13 +382,13 @@ mod tests {
         assert!([1, 4, 30].iter().all(|workgroups| begins(true, *workgroups, 0, Some(3))));
         // Workgroups that do not wait may run one after the other.
         let kernel = large(false, false);
-        assert!(kernel.begin((0, 1, 2), &launch(30 * 256, 256), Some(3)).is_ok());
+        assert!(kernel.begin((0, 1, 2), &launch(30 * 256, 256), Some(3), true).is_ok());
     }
 
     #[test]
     fn a_kernel_that_waits_gets_no_larger_beside_another_one() {
         let kernel = large(true, false);
-        let begin = |queue| kernel.begin((0, queue, 2), &launch(256, 256), Some(3));
+        let begin = |queue| kernel.begin((0, queue, 2), &launch(256, 256), Some(3), true);
         let first = begin(1).ok().expect("alone");
         assert!(begin(1).is_ok(), "one behind the other");
         assert!(!kernel.is_beside.load(Ordering::Relaxed));
@@ -389,7 +401,7 @@ mod tests {
         // Where the user says so, and where nobody waits.
         for (may_wait, any_grid) in [(true, true), (false, false)] {
             let kernel = large(may_wait, any_grid);
-            let begin = |queue| kernel.begin((0, queue, 2), &launch(256, 256), Some(3));
+            let begin = |queue| kernel.begin((0, queue, 2), &launch(256, 256), Some(3), true);
             assert!(matches!((begin(1), begin(2)), (Ok(_), Ok(_))));
         }
     }
@@ -414,7 +426,7 @@ mod tests {
         let round = |_| {
             let mut used = Vec::with_capacity(1000);
             let begin = read(Clock::ThreadCpu);
-            (0..1000).for_each(|place| used.extend(kernel.begin((0, 1, place), &shape, Some(64))));
+            (0..1000).for_each(|place| used.extend(kernel.begin((0, 1, place), &shape, Some(64), true)));
             let taken = read(Clock::ThreadCpu) - begin;
             assert_eq!(used.len(), 1000);
             used.iter().for_each(CountingUse::complete);
@@ -450,7 +462,8 @@ mod tests {
     fn any_number_of_geometries_is_counted_where_a_slot_is_free() {
         let kernel = counted(Dispatches::All);
         for grid in 1..500 {
-            let used = kernel.begin((0, 1, grid.into()), &launch(grid, 64), None).ok().expect("a free slot");
+            let used =
+                kernel.begin((0, 1, grid.into()), &launch(grid, 64), None, true).ok().expect("a free slot");
             used.complete();
             assert!(kernel.while_idle(used.slot, || ()).is_some());
         }

@@ -21,7 +21,7 @@ use super::probe::ProbeUse;
 use super::runtime::LoadedCandidate;
 use super::validate;
 use crate::gpu::kernels;
-use crate::hsa_runtime::abi::Packet;
+use crate::hsa_runtime::abi::{BARRIER_BIT, Packet};
 
 /// Place of the acquire fence's scope in a packet's header, and the scope of the whole system (HSA 1.2 §2.9.1).
 const ACQUIRE: u16 = 9;
@@ -66,7 +66,7 @@ pub(crate) struct Replacer {
     places: [(u64, Option<Arc<Choice>>); Replacer::PLACES],
 }
 
-/// What a replaced dispatch uses until it has completed.
+/// What is kept of a dispatch until it has completed: of a replaced one, and of one whose workgroups may wait for each other.
 pub(crate) struct InUse {
     loaded: Arc<LoadedCandidate>,
     gate: Option<Arc<DispatchGate>>,
@@ -86,8 +86,8 @@ impl Replacer {
     }
 
     /// Replaces the kernel of the dispatch packet at `place`, where something may run in its place: the other kernel's number in records, or none
-    /// where the application's own runs, and what is to be kept until the dispatch has completed. Results are compared of dispatches that are `recorded`, and those are instrumented or counted.
-    /// The queue may use so many `compute_units`, where that is known.
+    /// where the application's own runs, and what is to be kept until the dispatch has completed. Only dispatches that are `recorded` are
+    /// compared, instrumented or counted. The queue may use so many `compute_units`, where that is known.
     ///
     /// # Safety
     /// The packet is the application's, who has made its arguments.
@@ -134,22 +134,27 @@ impl Replacer {
             probe = Some(instrumented.begin(place, launch, kernargs.take()?)?);
         }
         let counting = match &planned.counting {
-            Some(counted) if recorded => match counted.begin(place, &launch, compute_units) {
-                Ok(counting) => Some(counting),
-                Err(waiting) => {
-                    let loaded = Arc::clone(&planned.loaded);
-                    let original = |waiting| InUse {
-                        loaded,
-                        gate: None,
-                        probe: None,
-                        counting: None,
-                        waiting: Some(waiting),
-                        _kernargs: None,
-                    };
-                    return waiting.map(|waiting| (None, original(waiting)));
+            Some(counted) => {
+                let is_in_order = packet.header & BARRIER_BIT != 0;
+                let begun = match recorded {
+                    true => counted.begin(place, &launch, compute_units, is_in_order),
+                    false => Err(counted.enter(place, is_in_order)),
+                };
+                match begun {
+                    Ok(counting) => Some(counting),
+                    Err(waiting) => {
+                        let original = InUse {
+                            waiting: Some(waiting?),
+                            loaded: Arc::clone(&planned.loaded),
+                            gate: None,
+                            probe: None,
+                            counting: None,
+                            _kernargs: None,
+                        };
+                        return Some((None, original));
+                    }
                 }
-            },
-            Some(_) => return None,
+            }
             None => None,
         };
         let loaded = Arc::clone(&planned.loaded);

@@ -274,8 +274,8 @@ impl BlockCounters {
             ),
             (
                 &self.kernel.is_beside,
-                "its workgroups may wait for each other, as those of a kernel on another queue at the same time, and both might no longer fit \
-                 together (rpd probe --any-grid counts it there too)",
+                "its workgroups may wait for each other, as those of another kernel in flight, and both might no longer fit together \
+                 (rpd probe --any-grid counts it there too)",
             ),
         ];
         for ((happened, why), said) in reasons.into_iter().zip(&self.said) {
