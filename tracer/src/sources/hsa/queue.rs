@@ -118,17 +118,6 @@ pub(super) unsafe extern "C-unwind" fn create(
     guard((), known::notice);
     let gpu = hsa.known.gpus.of(agent).filter(|_| hsa.usable());
     let cooperative = kind == COOPERATIVE;
-    if cooperative && gpu.is_some() {
-        static SAID: AtomicBool = AtomicBool::new(false);
-        if !SAID.swap(true, Ordering::Relaxed) {
-            guard((), || {
-                log::problem(
-                    "the program uses cooperative queues of the HSA runtime: their kernels are not recorded",
-                );
-                intercept::cannot("on cooperative queues, which the runtime shares");
-            });
-        }
-    }
     let mut refused = false;
     if let Some(gpu) = gpu.filter(|_| !cooperative) {
         // SAFETY: the caller's arguments.
@@ -150,7 +139,23 @@ pub(super) unsafe extern "C-unwind" fn create(
     if refused && status == SUCCESS {
         log::problem("a queue cannot be intercepted: its kernels are not recorded");
     }
+    if cooperative && gpu.is_some() && status == SUCCESS {
+        static SAID: AtomicBool = AtomicBool::new(false);
+        say_shared(&SAID, "cooperative");
+    }
     status
+}
+
+/// Says once, as `said` knows, that queues of a kind are not intercepted because the runtime gives several callers the same one.
+fn say_shared(said: &AtomicBool, kind: &str) {
+    if !said.swap(true, Ordering::Relaxed) {
+        guard((), || {
+            log::problem(&format!(
+                "the program uses {kind} queues of the HSA runtime: their kernels are not recorded"
+            ));
+            intercept::cannot(&format!("on {kind} queues, which the runtime shares"));
+        });
+    }
 }
 
 /// hsa_amd_counted_queue_acquire: the runtime keeps such queues and shares them, so that they cannot be made as intercept queues.
@@ -169,13 +174,8 @@ pub(super) unsafe extern "C-unwind" fn counted_acquire(
     };
     // SAFETY: the caller's arguments, passed on.
     let status = unsafe { acquire(agent, kind, priority, callback, data, flags, queue) };
-    if status == SUCCESS && hsa.usable() && !SAID.swap(true, Ordering::Relaxed) {
-        guard((), || {
-            log::problem(
-                "the program uses counted queues of the HSA runtime: their kernels are not recorded",
-            );
-            intercept::cannot("on counted queues, which the runtime shares");
-        });
+    if status == SUCCESS && hsa.usable() {
+        say_shared(&SAID, "counted");
     }
     status
 }
