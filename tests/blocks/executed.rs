@@ -1,5 +1,5 @@
-//! Each counter is what the interpreter executed in the same run: of rocPRIM's and rocRAND's kernels, of what textbooks have, and of the
-//! programs that other tests record. With RPD_SOAK in all ways of counting, with branches that are long and that are not.
+//! Each counter is what the interpreter executed in the same run: of rocPRIM's and rocRAND's kernels, of what textbooks and collections of samples have,
+//! and of the programs that other tests record. With RPD_SOAK in all ways of counting, with branches that are long and that are not.
 //!
 //! The rewriter makes the same of the same bytes. So the code objects that the recorder has saved are rewritten here once more, and say
 //! what each address in the log was.
@@ -194,11 +194,10 @@ fn compare<'a>(
     let ran = run.run();
     let context = format!("{what}, reach {reach}: {ran}");
     assert_eq!((ran.status, &ran.stdout), (plain.status, &plain.stdout), "{context}");
-    // The interpreter is slow, the slower the more runs beside it.
-    let is_refusal = |line: &str| {
-        line.contains("is not counted on GPU") || line.contains("has held its queue up for 10 s")
-    };
-    assert!(ran.stderr.lines().all(is_refusal), "{context}");
+    // A kernel may take longer than 10 s here: the interpreter is slow, the more so the more runs beside it.
+    let is_refusal = |line: &str| line.contains("is not counted on GPU");
+    let is_slow = |line: &str| line.contains("has held its queue up for 10 s");
+    assert!(ran.stderr.lines().all(|line| is_refusal(line) || is_slow(line)), "{context}");
     let saved = fs::read_dir(dir.path("code")).unwrap().map(|file| fs::read(file.unwrap().path()).unwrap());
     let objects: Vec<Object> = saved.filter_map(|bytes| Object::new(&bytes, &options)).collect();
     let mut executed = Blocks::new();
@@ -206,7 +205,8 @@ fn compare<'a>(
         // The software GPU knows no names of kernels that the recorder has made.
         if !kernel.name.starts_with('?') {
             let is_internal = kernel.name.starts_with("rocr:") || kernel.name.starts_with("__amd_rocclr");
-            assert!(is_internal || !ran.stderr.is_empty(), "{} ran as it is: {context}", kernel.name);
+            let is_refused = ran.stderr.lines().any(is_refusal);
+            assert!(is_internal || is_refused, "{} ran as it is: {context}", kernel.name);
             continue;
         }
         let of_object = |object| Object::kernels(object, &kernel).into_iter().map(move |fit| (object, fit));

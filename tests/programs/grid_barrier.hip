@@ -34,6 +34,12 @@ KERNEL pass(unsigned *arrived, unsigned *seen, unsigned groups) {
     seen[blockIdx.x] = __hip_atomic_fetch_add(arrived, 1, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT) + 1;
 }
 
+// Waits until the recorder, if it is here, has seen the end of what ran before: for it a kernel is in flight until then.
+static void drain() {
+    auto rpd_drain = (unsigned long (*)(unsigned long))dlsym(RTLD_DEFAULT, "rpddrain");
+    if (rpd_drain) rpd_drain(10000000000ul);
+}
+
 static void together(unsigned *memory, unsigned groups) {
     hipStream_t streams[2];
     unsigned all = 2 * groups, complete = 0;
@@ -47,6 +53,7 @@ static void together(unsigned *memory, unsigned groups) {
     HIP(hipMemcpy(seen.data(), memory + 64, all * sizeof(unsigned), hipMemcpyDeviceToHost));
     for (unsigned one : seen) complete += one == all;
     printf("%u: %u\n", all, complete);
+    drain();
 }
 
 int main(int count, char **arguments) {
@@ -63,9 +70,7 @@ int main(int count, char **arguments) {
         else if (!strcmp(argument, "cooperative")) is_cooperative = true;
         else if (!strncmp(argument, "both=", 5)) together(memory, atoi(argument + 5));
         else if (!strncmp(argument, "mask=", 5)) {
-            // The recorder, if it is here, has seen the end of what ran before.
-            auto drain = (unsigned long (*)(unsigned long))dlsym(RTLD_DEFAULT, "rpddrain");
-            if (drain) drain(10000000000ul);
+            drain();
             std::vector<uint32_t> mask(atoi(argument + 5), ~0u);
             HIP(hipExtStreamCreateWithCUMask(&stream, mask.size(), mask.data()));
         } else {
