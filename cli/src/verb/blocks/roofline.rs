@@ -56,7 +56,7 @@ pub(super) fn write(
         let Some(roofline) = &kernel.roofline else { continue };
         let mut cells = Vec::new();
         if has_bound {
-            // Nothing has no place on a logarithmic axis.
+            // A logarithmic axis has no place for 0.
             let place = kernel.flops_per_byte.zip(Some(roofline.gflops_per_s));
             let place = place.filter(|(ratio, rate)| [ratio, rate].iter().all(|number| number.is_normal()));
             let letter = place.and_then(|place| letters.next().map(|letter| (letter, place)));

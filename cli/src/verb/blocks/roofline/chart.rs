@@ -68,7 +68,7 @@ impl Axis {
     }
 }
 
-/// The chart below the roof of these peaks (1e9 per second), in lines of at most `width` columns.
+/// The kernels under the roof that these peaks (1e9 per second) make, in lines of at most `width` columns, or of the fewest that a chart needs.
 pub(super) fn lines(points: &[Point], gflops: f64, gbytes: f64, width: usize) -> Vec<String> {
     let ridge = gflops / gbytes;
     let columns = width.saturating_sub(MARGIN).clamp(COLUMNS.0, COLUMNS.1);
