@@ -13,9 +13,9 @@ import subprocess
 from collections import defaultdict
 from pathlib import Path
 
-# Between a reading of the wall clock and the marker with it, of the median over a hundred markers.
+# So far may nodes be apart in a merged trace. Each is at the median, over its markers, of their time less the wall clock's that they say.
 NEAR_NS = 5_000_000
-# Sizes of ranks as rank.py counts.
+# Markers of rank 0; each rank has one more than the rank before (rank.py).
 EACH = 100
 FACTS = ("RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID")
 
@@ -46,8 +46,9 @@ class Trace:
                 rank, nth, wall = map(int, args.split())
                 self.markers[session].append((rank, nth, start, wall))
         self.kernels = sorted(took for (took,) in trace.execute("select \"end\" - start from op where opType = 'KernelExecution'"))
-        losses = trace.execute("select count(*) from rocpd_metadata where tag like '%dropped%' and cast(value as integer) > 0").fetchone()
-        assert losses == (0,), f"{path} has losses"
+        lost = trace.execute("select tag, value from rocpd_metadata where tag like 'session::%::lost::%' and cast(value as integer) > 0")
+        lost = lost.fetchall()
+        assert not lost, f"{path}: records are lost: {lost}"
 
     def rank(self, session):
         facts = self.facts[session]
