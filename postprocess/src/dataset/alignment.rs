@@ -18,9 +18,9 @@ use crate::text;
 /// Ranks of one host may leave a barrier so long after each other, ns.
 const NEAR_NS: u64 = 1_000_000;
 
-/// When the marker begins in all of a job.
+/// The marker of a job, and when it begins on all of its hosts.
 #[derive(Debug, Serialize, Deserialize)]
-struct Reference {
+struct JobMarker {
     marker: String,
     at_ns: i64,
 }
@@ -36,7 +36,7 @@ pub(super) struct Alignment<'a> {
 }
 
 impl<'a> Alignment<'a> {
-    /// Looks for the marker in a trace of `job`, or of what its first session says.
+    /// Looks for the marker in a trace of `job`, or else of the job that its sessions say.
     ///
     /// # Errors
     /// When the trace cannot be read.
@@ -87,10 +87,10 @@ impl<'a> Alignment<'a> {
         };
         let bounds = || format!("{}: the clock of a session is out of all bounds", self.trace);
         let at_ns = begin.checked_add(own.unwrap_or(0)).with_context(bounds)?;
-        let reference = claim(&self.path(), &Reference { marker: self.marker.to_string(), at_ns })?;
+        let reference = claim(&self.path(), &JobMarker { marker: self.marker.to_string(), at_ns })?;
         if reference.marker != self.marker {
             bail!(
-                "the ranks of job {} are aligned by marker:{}: say --align so, or leave it out",
+                "the ranks of job {} are aligned by marker:{}: name that one, or leave --align out",
                 text::escape(&self.job),
                 text::escape(&reference.marker)
             );
@@ -107,7 +107,7 @@ impl<'a> Alignment<'a> {
         let (Some(begin), Some(offset)) = (self.begins.get(host), clock.realtime_less_monotonic_ns) else {
             return Ok(None);
         };
-        let late = read::<Reference>(&self.path())?
+        let late = read::<JobMarker>(&self.path())?
             .map(|reference| begin.saturating_add(offset).saturating_sub(reference.at_ns));
         Ok(late.filter(|late| late.unsigned_abs() > NEAR_NS))
     }
