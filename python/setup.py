@@ -14,7 +14,7 @@ from setuptools.command.build_py import build_py
 from wheel.bdist_wheel import bdist_wheel
 
 REPOSITORY = Path(__file__).resolve().parent.parent
-# What shells and man look for in a folder `share` beside the folder of commands.
+# Folders that shells and man look for in `share`, beside the folder of commands.
 SHARED = ("man", "bash-completion", "zsh", "fish")
 INSTALLED = [Path(prefix) / folder / "librpd_tracer.so" for prefix in ("/usr/local", "/usr") for folder in ("lib", "lib64")]
 
@@ -61,7 +61,7 @@ class Build(build_py):
 
 
 def shared(installed, share):
-    """Moves what is for shells and man out of `installed` into `share`: folders of an environment, with the files that belong there."""
+    """Moves what is for shells and man out of `installed` into `share`; returns `data_files`: folders of an environment, each with its files."""
     shutil.rmtree(share, ignore_errors=True)
     for folder in SHARED:
         if (installed / folder).exists():
