@@ -731,12 +731,17 @@ fn what_cannot_be_recorded_is_one_line() {
     let why = refused(&[("SIMCUPTI_FAULT", "taken")]);
     assert_eq!(why, "another profiler (another) has CUPTI, which serves one at a time; markers are");
     let older = program("libcupti-26.so");
-    let why = refused(&[("SIMCUPTI_FAULT", "taken"), ("RPDT_CUPTI", older.to_str().unwrap())]);
-    assert_eq!(why, "another profiler has CUPTI, which serves one at a time; markers are");
+    for nameless in [
+        &[("SIMCUPTI_FAULT", "taken"), ("RPDT_CUPTI", older.to_str().unwrap())][..],
+        &[("SIMCUPTI_FAULT", "nameless")],
+    ] {
+        assert_eq!(refused(nameless), "another profiler has CUPTI, which serves one at a time; markers are");
+    }
     let why = refused(&[("SIMCUPTI_FAULT", "refuses")]);
     assert!(why.starts_with("libcupti.so.13 does not work with this driver"), "{why}");
     let why = refused(&[("RPDT_CUPTI", "/nowhere/libcupti.so.13")]);
-    assert_eq!(why, "RPDT_CUPTI: /nowhere/libcupti.so.13 cannot be loaded; markers are");
+    let reason = "/nowhere/libcupti.so.13: cannot open shared object file: No such file or directory";
+    assert_eq!(why, format!("RPDT_CUPTI: /nowhere/libcupti.so.13 cannot be loaded ({reason}); markers are"));
     let old = program("libcupti-17.so");
     let why = refused(&[("RPDT_CUPTI", old.to_str().unwrap())]);
     assert!(why.ends_with("is older than CUPTI 12.0; markers are"), "{why}");
@@ -982,4 +987,63 @@ fn kernels_in_flight_are_waited_for_when_recording_stops() {
     let run = work(&dir, "launch=40 stop sleep=2500 launch=10").env("SIMCUDA_KERNEL_US", "20000");
     let trace = dir.succeeded(&run.recorded(Loading::Preload).run());
     assert_eq!(operations(&trace), map(&[("KernelExecution", 40)]));
+}
+
+#[test]
+fn the_stream_of_an_operation_is_its_queue_in_reports_and_exports() {
+    let dir = Dir::new();
+    let work = work(&dir, "launch=10 graph=4 fill=5 copy=3 context=5 context=3").recorded(Loading::Preload);
+    dir.succeeded(&work.run());
+    let file = dir.path("trace.rpd");
+    let file = file.to_str().unwrap();
+    let rpd = |words: &[&str]| tool(rpd().to_str().unwrap(), &[words, &[file]].concat());
+    // Also of kernels of graphs and of fills, which have no launch of their own; the two last are of the second further context.
+    let by_stream = [("7", 5), ("13", 10 + 4 * 10 + 5 + 3 + 5), ("196615", 3), ("196621", 3)];
+    let top = rpd(&["top", "--by", "stream", "--csv"]);
+    let found: BTreeMap<String, i64> = top
+        .lines()
+        .skip(1)
+        .filter_map(|line| {
+            let (place, rest) = line.split_once(" of GPU 0,")?;
+            Some((place.rsplit(' ').next()?.to_string(), rest.split(',').next()?.parse().ok()?))
+        })
+        .collect();
+    assert_eq!(found, map(&by_stream), "{top}");
+    assert_eq!(top.lines().filter(|line| line.contains("stream")).count(), 4, "{top}");
+    for (stream, count) in by_stream {
+        let ops = rpd(&["top", "--by", "gpu", "--csv", "--stream", stream]);
+        assert!(ops.lines().any(|line| line.starts_with(&format!("GPU 0,{count},"))), "{stream}: {ops}");
+    }
+    let out = dir.path("kineto.json");
+    rpd(&["export", "kineto", "-o", out.to_str().unwrap()]);
+    let exported: serde_json::Value = serde_json::from_slice(&std::fs::read(out).unwrap()).unwrap();
+    let mut streams = BTreeMap::new();
+    for event in exported["traceEvents"].as_array().unwrap() {
+        if let Some(stream) = event["args"]["stream"].as_i64() {
+            *streams.entry(stream.to_string()).or_default() += 1;
+            assert_eq!(event["args"].get("hip_stream"), None, "{event}");
+        }
+    }
+    assert_eq!(streams, map(&by_stream));
+}
+
+#[test]
+fn record_says_which_options_are_for_amd_alone() {
+    let dir = Dir::new();
+    let record = |options: &[&str]| {
+        let words = ["record", "--force", "-o", "t.rpd"].iter().chain(options).chain(&["--"]);
+        let run = words.fold(Run::new(&dir, rpd()), |run, word| run.arg(*word));
+        let run =
+            run.arg(program("cuda_work")).arg("launch=10").env("LD_LIBRARY_PATH", libraries(&dir, 130_001));
+        run.run().expect(0).stderr.clone()
+    };
+    let said = record(&["--stackframes", "--hsa-apis", "all", "--cuda-graphs", "launch"]);
+    assert!(said.contains("; GPUs of NVIDIA's have nothing of --stackframes, --hsa-apis"), "{said}");
+    assert!(!record(&["--cuda-apis", "args"]).contains("nothing of"));
+    let arguments =
+        dir.trace("t.rpd").texts("select distinct args from api where apiName = 'cuLaunchKernel'");
+    assert!(arguments.len() == 1 && arguments[0].contains("gridDimX=3"), "{arguments:?}");
+    let refused =
+        Run::new(&dir, rpd()).arg("record").arg("--cuda-apis").arg("cudaFree").arg("--").arg("true").run();
+    assert!(refused.expect(2).stderr.contains("cudaFree is none of all, none, args"), "{refused}");
 }

@@ -1,6 +1,7 @@
 //! Arguments: the values of options, and the message for a command line that is wrong.
 
 pub(crate) mod code;
+pub(crate) mod cuda_apis;
 pub(crate) mod help;
 pub(crate) mod hip_apis;
 pub(crate) mod hsa_apis;

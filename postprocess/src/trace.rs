@@ -9,6 +9,7 @@ pub(crate) mod launch;
 pub(crate) mod layout;
 pub(crate) mod marker;
 pub mod op_kind;
+pub(crate) mod queue_streams;
 pub mod replaced;
 pub mod span;
 pub(crate) mod strides;

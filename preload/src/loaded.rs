@@ -1,7 +1,7 @@
 //! A library that the process has loaded, and its functions by name.
 //!
 //! libloading would close what it opens, where every library here stays: its functions may be called at any time. It also copies each name,
-//! and takes the message that `dlerror` has, which may be the program's to read.
+//! and takes the message that `dlerror` has, which may be the program's to read where a symbol is only looked for.
 
 use std::ffi::{CStr, c_int, c_void};
 use std::ptr::NonNull;
@@ -24,6 +24,15 @@ impl Loaded {
     pub unsafe fn open(name: &CStr, mode: c_int) -> Option<Loaded> {
         // SAFETY: the caller's promise, and a NUL-terminated name.
         NonNull::new(unsafe { libc::dlopen(name.as_ptr(), mode) }).map(Loaded)
+    }
+
+    /// Why `dlopen` failed just now on this thread.
+    pub fn failure() -> String {
+        // SAFETY: null or a NUL-terminated text that stays until this thread's next call.
+        unsafe {
+            let text = libc::dlerror();
+            if text.is_null() { String::new() } else { CStr::from_ptr(text).to_string_lossy().into_owned() }
+        }
     }
 
     /// The address of that symbol.
@@ -64,5 +73,8 @@ mod tests {
         assert_eq!(getpid.map(|getpid| getpid()), Some(std::process::id() as libc::pid_t));
         assert!(library.symbol(c"no_such_function").is_none());
         assert!(Loaded::find(c"libno_such_library.so").is_none());
+        // SAFETY: there is none whose constructors run.
+        assert!(unsafe { Loaded::open(c"/no/such/library.so", libc::RTLD_NOW) }.is_none());
+        assert!(Loaded::failure().contains("/no/such/library.so"), "{}", Loaded::failure());
     }
 }

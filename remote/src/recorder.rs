@@ -181,8 +181,8 @@ fn open(path: &Path, how: c_int) -> Result<&'static RecorderFunctions, String> {
         CString::new(path.as_os_str().as_bytes()).map_err(|_| "a path with a NUL in it".to_string())?;
     // Global, so that programs that look for the marker functions by name find them from now on.
     // SAFETY: what the library's constructor does is its own business.
-    let library =
-        unsafe { Loaded::open(&name, libc::RTLD_NOW | libc::RTLD_GLOBAL | how) }.ok_or_else(dl_error)?;
+    let library = unsafe { Loaded::open(&name, libc::RTLD_NOW | libc::RTLD_GLOBAL | how) }
+        .ok_or_else(Loaded::failure)?;
     let recorder = interface(library).map_err(|name| {
         let path = path.display();
         format!("{path} is another version than this loader: it has no {name}")
@@ -219,14 +219,6 @@ fn interface(library: Loaded) -> Result<RecorderFunctions, String> {
 unsafe fn find<F: Copy>(library: Loaded, name: &CStr) -> Result<F, String> {
     // SAFETY: the caller's promise.
     unsafe { library.function(name) }.ok_or_else(|| name.to_string_lossy().into_owned())
-}
-
-fn dl_error() -> String {
-    // SAFETY: null or a NUL-terminated text that stays until this thread's next call.
-    unsafe {
-        let text = libc::dlerror();
-        if text.is_null() { String::new() } else { CStr::from_ptr(text).to_string_lossy().into_owned() }
-    }
 }
 
 impl RecorderFunctions {

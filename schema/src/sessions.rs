@@ -101,6 +101,12 @@ impl GpuInfo {
     pub fn get(&self, key: &str) -> Option<&str> {
         self.facts.get(key).map(String::as_str)
     }
+
+    /// Whether it is one of NVIDIA's: its target is an architecture of CUDA's, such as `sm_90`.
+    #[must_use]
+    pub fn is_nvidia(&self) -> bool {
+        self.get("target").is_some_and(|target| target.starts_with("sm_"))
+    }
 }
 
 /// The sessions that say something of themselves, by number; also what processes left beside the file that could not write it.

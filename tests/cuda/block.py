@@ -2,9 +2,12 @@
 
 A line says how many steps there were, and CLOCK_MONOTONIC before and after. Lines `cpu` before and behind it are the CPU time of the process, all its
 threads, and what the recorder's threads took of it, half a second after what the process did last: they have caught up by then. `profile`: by torch.profiler, whose
-start and end are in the CPU time and not between the steps' times; lines of their own say how long its first start takes, and its end.
+start and end are in the CPU time and not between the steps' times; lines of their own say how long its first start takes, and its end. A recorder that
+is not to start by itself (RPDT_AUTOSTART=0) is started before the steps, when CUDA has been used.
 """
 
+import ctypes
+import os
 import pathlib
 import sys
 import time
@@ -63,6 +66,8 @@ def main():
             begin, end = measured()
         print("profiler-end", 0, end, now(), flush=True)
     else:
+        if os.environ.get("RPDT_AUTOSTART") == "0":
+            ctypes.CDLL(None).rpdstart()
         cpu()
         begin, end = measured()
     print("block", steps, begin, end, flush=True)

@@ -41,22 +41,28 @@ def build():
     PROGRAMS.mkdir(parents=True, exist_ok=True)
     library = ["-shared", "-fPIC"]
     sources = {"work": HERE.parent / "programs" / "cuda" / "work.c", "attach": HERE / "attach.c", "copies": HERE / "copies.c", "libfloor.so": HERE / "floor.c"}
+    sources["libwork.so"] = sources["work"]
     for name, source in sources.items():
         kind = library if name.endswith(".so") else []
-        subprocess.run(["cc", "-O2", *kind, "-o", PROGRAMS / name, source, "-ldl", "-lpthread"], check=True)
+        compile(PROGRAMS / name, source, *kind)
+
+
+def compile(program, source, *options):
+    subprocess.run(["cc", "-O2", *options, "-o", program, source, "-ldl", "-lpthread"], check=True)
 
 
 def cupti():
     """The libcupti that programs without the recorder load, as the recorder would find it."""
     try:
         ctypes.CDLL("libcupti.so.13")
-        return "libcupti.so.13"
+        mapped = [line.split()[-1] for line in Path("/proc/self/maps").read_text().splitlines() if "libcupti.so" in line]
+        return Path(mapped[0])
     except OSError:
         pass
     places = ["/lib", "/usr/lib", "/usr/local/cuda/lib64", "/usr/local/cuda/extras/CUPTI/lib64"]
     packages = [Path(place) / "nvidia" for place in sys.path]
     found = [Path(place) / "libcupti.so.13" for place in places] + [file for place in packages for file in place.glob("*/lib/libcupti.so.13")]
-    return next((file for file in found if file.exists()), "libcupti.so.13")
+    return next((file for file in found if file.exists()), Path("libcupti.so.13"))
 
 
 FLOOR = {"CUDA_INJECTION64_PATH": PROGRAMS / "libfloor.so", "FLOOR_CUPTI": cupti()}

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 
-from common import FLOOR, HERE, OUT, RECORDER, WORK, LOADER, Trace, ask, check, done, finish, has_torch, machine, nsys, place, run, say
+from common import FLOOR, HERE, OUT, PROGRAMS, RECORDER, WORK, LOADER, Trace, ask, check, done, finish, has_torch, machine, nsys, place, run, say
 
 # A round begins only if the longest so far would end within that, s.
 LONGEST = 450
@@ -28,6 +28,8 @@ WAYS = {
     "by the variable": {"CUDA_INJECTION64_PATH": RECORDER, "RPDT_FILENAME": TRACE},
     "as launches": {**RECORDED, "RPDT_CUDA_GRAPHS": "launch"},
     "args": {**RECORDED, "RPDT_CUDA_APIS": "args"},
+    # By rpdstart after cuInit.
+    "late": {**RECORDED, "RPDT_AUTOSTART": 0},
     "torch.profiler": {},
     "nsys": {},
 }
@@ -67,7 +69,9 @@ def measured(program, way):
     for file in (PEAK, TRACE):
         file.unlink(missing_ok=True)
     command = [str(word) for word in program]
-    if way == "torch.profiler":
+    if way == "torch.profiler" and program[0] == WORK:
+        command[:1] = [sys.executable, str(HERE / "profiled.py"), str(PROGRAMS / "libwork.so")]
+    elif way == "torch.profiler":
         command.append("profile")
     elif way == "nsys":
         options = ["-t", "cuda", "--cuda-graph-trace=node", "-s", "none", "--cpuctxsw=none", "-f", "true", "-o", OUT / "cost"]
@@ -121,6 +125,7 @@ def costs(name, programs, most):
                             "elsewhere": peak["cpu_s"] - after.count / 1e9,
                             "mib": peak["mib"],
                             "kernels": kernels,
+                            **{"kept": f"{line.count} of {kernels}" for line in of(said, "profiler-events")},
                         }
                     )
     lines = ["what\thow\tns\tratio_to_floor\tns_of_each_round\tcpu_ns\tcpu_s_elsewhere\tmib\trecorders_cpu_ns"]
@@ -130,6 +135,9 @@ def costs(name, programs, most):
         ns, floor = middle(what, way, "ns"), middle(what, "floor", "ns")
         columns = [f"{ns:.0f}", f"{ns / floor:.2f}", each, f"{middle(what, way, 'cpu'):.0f}", f"{middle(what, way, 'elsewhere'):.2f}", f"{middle(what, way, 'mib'):.0f}", f"{middle(what, way, 'own'):.0f}"]
         lines.append("\t".join([what, way, *columns]))
+        kept = [value["kept"] for value in values if "kept" in value]
+        if kept:
+            say(what, way, "has of the operations", kept)
     heading = [
         "# cpu_ns: of the program's process per kernel, while it launches and half a second longer. cpu_s_elsewhere: of all else, that is the end of the",
         "# program and other processes that the way of measuring has. mib: the most memory of all processes together. recorders_cpu_ns: of cpu_ns, what the",
@@ -152,7 +160,7 @@ def costs(name, programs, most):
 
 
 def programs_of_the_driver():
-    also = ["nsys"] if nsys() else []
+    also = (["torch.profiler"] if has_torch() else []) + (["nsys"] if nsys() else [])
     rate = ["launch=1000", "cpu", "rate=1500", "sleep=500", "cpu"]
     graph = ["nodes=100", "graph=20", "cpu", "graph=10000", "sleep=500", "cpu"]
     costs(
@@ -168,7 +176,7 @@ def programs_of_the_driver():
 
 def block():
     if has_torch():
-        ways = ["plain", "floor", "recorded", "args", "torch.profiler"] + (["nsys"] if nsys() else [])
+        ways = ["plain", "floor", "recorded", "late", "args", "torch.profiler"] + (["nsys"] if nsys() else [])
         costs("block", {"block": ([sys.executable, HERE / "block.py", 400], BLOCK_KERNELS, 1, ways)}, 7)
 
 

@@ -1,7 +1,8 @@
 """PyTorch's NVTX markers on a machine with an NVIDIA GPU, which no other test has: markers.py LIBRPD_TRACER [MEASURE]
 
 The recorder gets in by NVTX alone. Checks the rows of torch.cuda.nvtx, and those of emit_nvtx against torch.profiler's counts of the
-same steps. With MEASURE: the time of a push and pop, with the recorder and without.
+same steps, and those of DataLoader's workers, which end by os._exit as their process does. With MEASURE: the time of a push and pop, with the recorder
+and without.
 """
 
 import json
@@ -12,6 +13,10 @@ import sys
 import tempfile
 import threading
 import time
+
+# What workers mark, and what their process marks just before it ends.
+ITEMS, LAST = 1600, 1000
+ROUNDS = 20
 
 
 def ranges():
@@ -66,6 +71,31 @@ def steps():
     print(json.dumps({event.key: event.count for event in profiler.key_averages()}))
 
 
+class Marking:
+    """Items that are numbers; whoever gets one marks it."""
+
+    def __len__(self):
+        return ITEMS
+
+    def __getitem__(self, index):
+        import torch.cuda.nvtx as nvtx
+
+        nvtx.range_push(f"item {index}")
+        nvtx.range_pop()
+        return index
+
+
+def workers():
+    import torch
+    import torch.cuda.nvtx as nvtx
+
+    for batch in torch.utils.data.DataLoader(Marking(), batch_size=10, num_workers=4):
+        nvtx.mark(f"batch {int(batch[0])}")
+    for number in range(LAST):
+        nvtx.mark(f"last {number}")
+    os._exit(0)
+
+
 def run(scene, library=None):
     """What a scene prints, and the counts of its markers' texts."""
     environment = {name: value for name, value in os.environ.items() if name not in ("LD_PRELOAD", "NVTX_INJECTION64_PATH")}
@@ -99,10 +129,15 @@ def main():
     operators = {name: count for name, count in json.loads(printed.splitlines()[-1]).items() if not name.startswith("cu")}
     assert names == operators, (names, operators)
     print(f"emit_nvtx: {sum(names.values())} markers of {len(names)} names, as many of each as the profiler counts")
+    marked = {f"item {number}" for number in range(ITEMS)} | {f"batch {number}" for number in range(0, ITEMS, 10)} | {f"last {number}" for number in range(LAST)}
+    for _ in range(ROUNDS):
+        _, rows = run("workers", library)
+        assert rows == dict.fromkeys(marked, 1), f"{len(rows)} of {len(marked)}: {sorted(marked - rows.keys())[:5]}"
+    print(f"workers that end by os._exit: all {len(marked)} markers, {ROUNDS} times of {ROUNDS}")
     if len(sys.argv) > 2:
         print(f"push and pop: {run('pairs', library)[0].strip()} ns, without the recorder {run('pairs')[0].strip()} ns")
 
 
 if __name__ == "__main__":
-    scenes = {"ranges": ranges, "pairs": pairs, "steps": steps}
+    scenes = {"ranges": ranges, "pairs": pairs, "steps": steps, "workers": workers}
     scenes.get(sys.argv[1], main)()

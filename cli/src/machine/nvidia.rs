@@ -1,6 +1,6 @@
 //! NVIDIA's GPUs: the driver, its device files, libcuda and CUPTI.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::amd::on_pci;
 use super::finding::Finding;
@@ -12,6 +12,8 @@ const CONTROL: &str = "/dev/nvidiactl";
 const VENDOR: &str = "0x10de";
 /// Major versions of CUPTI whose records are known.
 const CUPTI: [u32; 2] = [13, 12];
+/// The first driver that a CUPTI of CUDA 13 works with (CUDA 13.0 release notes, "CUDA Toolkit and Driver Compatibility").
+const DRIVER_OF_13: u32 = 580;
 
 /// What there is of NVIDIA's; nothing on a machine without.
 pub(crate) fn examine(system: &System) -> Option<Vec<Finding>> {
@@ -52,17 +54,21 @@ fn driver(system: &System, on_pci: usize) -> Finding {
     match system.usable(CONTROL) {
         Err((found, mend)) => Finding::missing(subject, found, mend),
         Ok(()) => {
-            let text = system.text(DRIVER).unwrap_or_default();
-            let mut words = text.lines().next().unwrap_or_default().split_whitespace();
-            // NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.95.05  Release Build
-            let version =
-                words.find(|word| word.contains('.') && word.starts_with(|c: char| c.is_ascii_digit()));
+            let version = driver_version(system);
             Finding::ok(
                 subject,
                 version.map_or_else(|| CONTROL.to_string(), |version| format!("{version}, {CONTROL}")),
             )
         }
     }
+}
+
+fn driver_version(system: &System) -> Option<String> {
+    let text = system.text(DRIVER)?;
+    let mut words = text.lines().next()?.split_whitespace();
+    // NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.95.05  Release Build
+    let is_version = |word: &&str| word.contains('.') && word.starts_with(|c: char| c.is_ascii_digit());
+    words.find(is_version).map(str::to_string)
 }
 
 fn gpus(system: &System) -> Finding {
@@ -103,36 +109,71 @@ fn libcuda(system: &System) -> Finding {
 
 fn cupti(system: &System) -> Finding {
     let subject = "CUPTI";
+    let driver = driver_version(system);
+    let is_old = driver
+        .as_deref()
+        .and_then(|version| number(version.split('.').next()))
+        .is_some_and(|major| major < DRIVER_OF_13);
+    let suits = |file: &Path| !is_old || major(file) != Some(13);
+    let unsuitable = |file: String| {
+        Finding::missing(
+            subject,
+            format!(
+                "{file} needs a driver from {DRIVER_OF_13} on; this is {}",
+                driver.as_deref().unwrap_or_default()
+            ),
+            "pip install nvidia-cuda-cupti-cu12, or RPDT_CUPTI=/path/to/libcupti.so.12",
+        )
+    };
     if let Some(named) = system.variable("RPDT_CUPTI") {
         let file = PathBuf::from(named);
-        return match system.path(&file).exists() || !named.as_encoded_bytes().contains(&b'/') {
-            true => Finding::ok(subject, format!("RPDT_CUPTI names {}", file.display())),
+        let there = system.path(&file);
+        let named = format!("RPDT_CUPTI names {}", file.display());
+        return match there.exists() || !file.as_os_str().as_encoded_bytes().contains(&b'/') {
+            true if suits(&there.canonicalize().unwrap_or(file)) => Finding::ok(subject, named),
+            true => unsuitable(format!("{named}, which")),
             false => Finding::missing(
                 subject,
-                format!("RPDT_CUPTI names {}, which is not there", file.display()),
+                format!("{named}, which is not there"),
                 "unset RPDT_CUPTI, or let it name a libcupti.so.13 or .12",
             ),
         };
     }
     let found = system.libraries("libcupti.so", &folders(system));
-    let major = |file: &PathBuf| {
-        // CUDA 13 brings libcupti.so.2025.3.1 behind the link libcupti.so.13.
-        let number: u32 = version(file)?.split('.').next()?.parse().ok()?;
-        Some(number)
-    };
-    let known = |file: &&PathBuf| major(file).is_none_or(|number| CUPTI.contains(&number) || number > 2000);
-    match (found.iter().find(known), found.first()) {
-        (Some(file), _) => Finding::ok(subject, shown(file)),
-        (None, Some(old)) => Finding::missing(
+    let is_known = |file: &&PathBuf| major(file).is_none_or(|number| CUPTI.contains(&number));
+    let known: Vec<&PathBuf> = found.iter().filter(is_known).collect();
+    match (known.iter().find(|file| suits(file)), known.first(), found.first()) {
+        (Some(file), ..) => Finding::ok(subject, shown(file)),
+        (None, Some(new), _) => unsuitable(shown(new)),
+        (None, None, Some(old)) => Finding::missing(
             subject,
             format!("{} is older than CUPTI 12.0", shown(old)),
             "pip install nvidia-cuda-cupti, or RPDT_CUPTI=/path/to/libcupti.so.12",
         ),
-        (None, None) => Finding::missing(
+        (None, None, None) => Finding::missing(
             subject,
             "no libcupti.so.13 or .12 where the loader, the CUDA toolkit and Python have it",
             "pip install nvidia-cuda-cupti, or RPDT_CUPTI=/path/to/libcupti.so.13; a program that brings one, as PyTorch does, is recorded",
         ),
+    }
+}
+
+fn number(text: Option<&str>) -> Option<u32> {
+    text?.parse().ok()
+}
+
+/// The major version of CUDA that a CUPTI is of, by the name of its file: the toolkit has it by year and release, from 2022.4 on for CUDA 12 and from
+/// 2025.3 on for CUDA 13.
+fn major(file: &Path) -> Option<u32> {
+    let mut parts = version(file)?.split('.');
+    let first = number(parts.next())?;
+    if first < 2000 {
+        return Some(first);
+    }
+    match (first, number(parts.next()).unwrap_or_default()) {
+        (2025, 3..) | (2026.., _) => Some(13),
+        (2022, 4..) | (2023.., _) => Some(12),
+        _ => Some(11),
     }
 }
 

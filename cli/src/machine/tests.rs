@@ -136,6 +136,20 @@ fn a_machine_of_nvidias() {
     files[5] = ("usr/local/cuda/lib64/libcupti.so.11.8", "");
     let findings = examined(tree(&files).path(), &[]);
     assert!(of(&findings, "CUPTI").found.contains("older than CUPTI 12.0"), "{findings:#?}");
+    // A driver of CUDA 12 has no use for one of CUDA 13, wherever it comes from.
+    files[0].1 = "NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.54.14  Release Build\n";
+    for new in ["usr/local/cuda/lib64/libcupti.so.13", "usr/local/cuda/lib64/libcupti.so.2025.3.1"] {
+        files[5].0 = new;
+        for named in [vec![], vec![("RPDT_CUPTI", "/".to_string() + new)]] {
+            let variables: Vec<_> = named.iter().map(|(name, file)| (*name, file.as_str())).collect();
+            let findings = examined(tree(&files).path(), &variables);
+            let finding = of(&findings, "CUPTI");
+            assert_eq!(finding.status, Status::Missing, "{findings:#?}");
+            assert!(finding.found.ends_with("needs a driver from 580 on; this is 550.54.14"), "{finding:#?}");
+        }
+        let both = [&files[..], &[("usr/local/cuda/lib64/libcupti.so.2024.1.0", "")]].concat();
+        assert_eq!(of(&examined(tree(&both).path(), &[]), "CUPTI").status, Status::Ok);
+    }
     let named = examined(root.path(), &[("RPDT_CUPTI", "/none/libcupti.so.13")]);
     assert_eq!(of(&named, "CUPTI").status, Status::Missing);
     let injected = examined(root.path(), &[("CUDA_INJECTION64_PATH", "/opt/nsys/libToolsInjection64.so")]);

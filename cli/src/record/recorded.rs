@@ -1,6 +1,6 @@
 //! What one run of `rpd record` added to its trace.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
@@ -40,6 +40,8 @@ pub(crate) struct RunCounts {
     pub(crate) cpu_ns: u64,
     /// Processes that are gone and whose sessions have no end.
     pub(crate) cut_off: u64,
+    /// What timed operations, in any of the processes.
+    timings: BTreeSet<String>,
     /// Files of the run that are later parts of others.
     pub(crate) later_parts: u64,
     /// Queues that failed, or what had not completed when a process aborted.
@@ -131,6 +133,7 @@ impl RunCounts {
                 continue;
             }
             self.replaced.was_asked_for |= session.get(session_fact::KERNEL_CACHE).is_some();
+            self.timings.extend(session.get(session_fact::TIMING).map(str::to_string));
             self.markers += count_markers(trace, session.session)?;
             let start = session.number(session_fact::START_MONOTONIC_NS).unwrap_or(0);
             let process = processes.entry((session.pid().unwrap_or(0), start)).or_default();
@@ -176,6 +179,11 @@ impl RunCounts {
             self.cut_off += u64::from(process.cut_off);
         }
         self
+    }
+
+    /// Whether all that was recorded of GPUs is of NVIDIA's.
+    pub(crate) fn is_of_nvidia_alone(&self) -> bool {
+        self.timings.iter().eq(["cupti"])
     }
 
     /// All GPU operations.

@@ -20,7 +20,7 @@ use rpd_settings::rotation::Rotation;
 
 use crate::args::libraries::{self, LibraryList};
 use crate::args::monitor::{self, Monitored};
-use crate::args::{code, hip_apis, hsa_apis, log_format, misunderstood, replacement, value};
+use crate::args::{code, cuda_apis, hip_apis, hsa_apis, log_format, misunderstood, replacement, value};
 use crate::output::note::note;
 use crate::record::destination::{self, Destination, Existing};
 use crate::record::duration_log::DurationLog;
@@ -96,6 +96,10 @@ pub(crate) struct Record {
     /// hsa_amd_memory_* stands for all that begin so; what has - in front is left out: all,-hsa_signal_load_*
     #[arg(long, value_name = "LIST", allow_hyphen_values = true, value_parser = hsa_apis::parse)]
     pub(super) hsa_apis: Option<String>,
+    /// Which functions of CUDA are recorded: all, none, or changes of the default, such as -cudaMalloc,+cudaEventQuery; args, by itself
+    /// or in the list, adds the arguments of launches, copies and allocations
+    #[arg(long, value_name = "LIST", allow_hyphen_values = true, value_parser = cuda_apis::parse)]
+    pub(super) cuda_apis: Option<String>,
     /// How graphs are recorded on NVIDIA's GPUs: each node, or each launch as a whole, which costs the program less [default: node]
     #[arg(long, value_name = "HOW", value_enum)]
     pub(super) cuda_graphs: Option<CudaGraphs>,
@@ -241,6 +245,21 @@ impl Record {
     fn existing(&self) -> Existing {
         Existing::of(self.append, self.force)
     }
+
+    /// What was asked for that is there for AMD's GPUs alone.
+    fn for_amd_alone(&self) -> Vec<&'static str> {
+        let asked = [
+            ("--stackframes", self.stackframes),
+            ("--hip-calls", self.hip_calls.name().is_some()),
+            ("--timing", self.timing.name().is_some()),
+            ("--hip-apis", self.hip_apis.is_some()),
+            ("--hsa-apis", self.hsa_apis.is_some()),
+            ("--log", self.log.is_some()),
+            ("--kernel-cache", self.kernel_cache.is_some()),
+            ("rpd probe", self.probing.instruments),
+        ];
+        asked.into_iter().filter(|(_, is_asked)| *is_asked).map(|(name, _)| name).collect()
+    }
 }
 
 impl HipCalls {
@@ -382,6 +401,7 @@ impl Record {
             ("RPDT_TIMING", self.timing.name().map(str::to_string)),
             ("RPDT_HIP_APIS", self.hip_apis.clone()),
             ("RPDT_HSA_APIS", self.hsa_apis.clone()),
+            ("RPDT_CUDA_APIS", self.cuda_apis.clone()),
             ("RPDT_CUDA_GRAPHS", self.cuda_graphs.map(|how| how.name().to_string())),
             ("RPDT_HIP_CALLS", self.hip_calls.name().map(str::to_string)),
             ("RPDT_LIBRARIES", self.libraries.as_ref().map(LibraryList::variable)),
@@ -421,6 +441,7 @@ impl Record {
             environment.push(("LOGDUR_LOG_LOCATION", log.for_recorder()));
         }
         environment.extend(choices.into_iter().filter_map(|(name, value)| Some((name, value?.into()))));
+        let for_amd_alone = self.for_amd_alone();
         let Probing { instruments, variables, shows_variables, mut handlers } = self.probing;
         environment.extend(variables);
         let Tooled { environment: of_tools, finds_performance } = self.tooled;
@@ -494,6 +515,12 @@ impl Record {
                         _ => files,
                     };
                     line.push_str(&format!("; {useless}: rpd replacements {trace} says why"));
+                }
+                if !for_amd_alone.is_empty() && recorded.is_of_nvidia_alone() {
+                    line.push_str(&format!(
+                        "; GPUs of NVIDIA's have nothing of {}",
+                        for_amd_alone.join(", ")
+                    ));
                 }
                 line.push_str(&cut_off(ended.ending, recorded.cut_off));
                 note(line);

@@ -171,7 +171,12 @@ impl Events for Trace {
         bytes.extend_from_slice(b",\"args\":{\"device\":");
         digits(bytes, op.queue.0);
         if category != "cuda_sync" {
-            number(bytes, b",\"stream\":", Some(stream(op.queue.1)));
+            let queue = op.queue.1;
+            number(
+                bytes,
+                b",\"stream\":",
+                Some(if op.details.is_queue_stream { queue } else { stream(queue) }),
+            );
         }
         number(bytes, b",\"queue\":", Some(op.queue.1));
         if let Some((call, _)) = op.call {
@@ -323,7 +328,7 @@ fn details(bytes: &mut Vec<u8>, op: &Op<'_>) {
             bytes.extend_from_slice(format!(",\"memory bandwidth (GB/s)\":{bandwidth:.6}").as_bytes());
         }
     }
-    if !op.details.stream.is_empty() {
+    if !op.details.stream.is_empty() && !op.details.is_queue_stream {
         bytes.extend_from_slice(b",\"hip_stream\":\"");
         escape_into(bytes, op.details.stream);
         bytes.push(b'"');

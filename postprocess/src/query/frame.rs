@@ -15,6 +15,7 @@ use crate::passes::graph::function::stream_of_launch;
 use crate::trace::has_table;
 use crate::trace::marker::{is_marker, is_text};
 use crate::trace::op_kind::KERNEL_TYPES;
+use crate::trace::queue_streams::QueueStreams;
 use crate::trim::window::span;
 
 /// A kind of rows.
@@ -217,6 +218,7 @@ fn operations(
             rpd_schema::text::arguments("CG.string")
         );
     }
+    let stream = QueueStreams::of(trace)?.or_sql("O", &stream);
     let columns = match asked {
         Operations::Copies => format!("{} AS bytes", number(&first(&[(copies, "M")], "size"))),
         Operations::Kernels => {

@@ -12,6 +12,7 @@ use crate::passes::graph::function::stream_of_launch;
 use crate::trace::has_table;
 use crate::trace::ids::Ids;
 use crate::trace::marker::is_marker;
+use crate::trace::queue_streams::QueueStreams;
 use crate::trace::strides::Strides;
 use crate::trim::window::Window;
 
@@ -142,7 +143,7 @@ impl Selected {
         let possible = if has_table(trace, "rocpd_op")? { ops.scan(trace)? } else { Ids::default() };
         let on_stream = match ops.streams {
             [] => None,
-            streams => Some(calls_on(trace, version, streams)?),
+            streams => Some(OnStream::of(trace, version, streams)?),
         };
         let (mut caused, mut linked, mut causing) = (Ids::default(), Ids::default(), Ids::default());
         let mut others_caused = Ids::default();
@@ -154,7 +155,7 @@ impl Selected {
                 linked.add(op);
                 let is_in = possible.has(op)
                     && chosen.has(call)
-                    && on_stream.as_ref().is_none_or(|calls| calls.has(call));
+                    && on_stream.as_ref().is_none_or(|on_stream| on_stream.has(op, call));
                 if is_in {
                     caused.add(op);
                     causing.add(call);
@@ -292,6 +293,41 @@ impl OpChoice<'_> {
             }
         }
         Ok(chosen)
+    }
+}
+
+/// What is on the streams that were asked for.
+struct OnStream {
+    calls: Ids,
+    /// Operations whose queue is a stream, whatever call caused them: those that are on one of these streams, and all.
+    queued: Ids,
+    all_queued: Ids,
+}
+
+impl OnStream {
+    fn of(trace: &Connection, version: Version, streams: &[String]) -> Result<OnStream> {
+        let calls = calls_on(trace, version, streams)?;
+        let queues = QueueStreams::of(trace)?;
+        let (mut queued, mut all_queued) = (Ids::default(), Ids::default());
+        let mut rows = trace.prepare("SELECT id, gpuId, queueId FROM rocpd_op")?;
+        let mut rows = rows.query([])?;
+        while let Some(row) = rows.next()? {
+            let (Some(op), Some(gpu), Some(queue)) = (integer(row, 0)?, integer(row, 1)?, integer(row, 2)?)
+            else {
+                continue;
+            };
+            if queues.has(gpu) {
+                all_queued.add(op);
+                if streams.iter().any(|asked| asked.trim().parse() == Ok(queue)) {
+                    queued.add(op);
+                }
+            }
+        }
+        Ok(OnStream { calls, queued, all_queued })
+    }
+
+    fn has(&self, op: i64, call: i64) -> bool {
+        if self.all_queued.has(op) { self.queued.has(op) } else { self.calls.has(call) }
     }
 }
 

@@ -186,7 +186,7 @@ impl Reader<'_> {
         let (name, op_type) = op.name.ids();
         let type_text = self.texts.get(op_type)?;
         let kind = OpKind::of(&type_text);
-        let of_op = details.of_op(kind, op.id, call.map(|call| call.id))?;
+        let of_op = details.of_op(kind, op.id, (op.gpu, op.queue), call.map(|call| call.id))?;
         let (launch, copied) = (of_op.launch, of_op.copy_bytes);
         let stream = handle(of_op.stream).unwrap_or(0);
         let thread = call.map_or(0, |call| call.thread.2);

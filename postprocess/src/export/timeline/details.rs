@@ -2,6 +2,8 @@
 //!
 //! For a launch that ext_dispatch has (kernels of graphs too) this comes from there, for others from the call that launched them.
 
+use std::fmt::Write as _;
+
 use anyhow::Result;
 use rpd_schema::text::{arguments, shown, text_of};
 use rusqlite::{Connection, OptionalExtension, Row, Statement};
@@ -10,6 +12,7 @@ use rustc_hash::FxHashMap;
 use crate::passes::graph::function::stream_of_launch;
 use crate::trace::layout::{Layout, TableLayout, quote};
 use crate::trace::op_kind::OpKind;
+use crate::trace::queue_streams::QueueStreams;
 
 /// What launches are described by, in the order in which it is read.
 const LAUNCH: [&str; 9] = [
@@ -58,11 +61,16 @@ pub(in crate::export) struct OpDetails<'a> {
     pub(in crate::export) copy_bytes: Option<i64>,
     /// Where it was launched, as the trace has it; empty where that is not known.
     pub(in crate::export) stream: &'a str,
+    /// The number of its queue is that of its stream.
+    pub(in crate::export) is_queue_stream: bool,
 }
 
 /// The number that a stream is, if it is written as one.
 pub(in crate::export) fn handle(stream: &str) -> Option<i64> {
-    stream.strip_prefix("0x").and_then(|handle| i64::from_str_radix(handle, 16).ok())
+    match stream.strip_prefix("0x") {
+        Some(handle) => i64::from_str_radix(handle, 16).ok(),
+        None => stream.parse().ok(),
+    }
 }
 
 /// Answers what is known of operations.
@@ -76,6 +84,9 @@ pub(in crate::export) struct Details<'trace> {
     registers: Registers<'trace>,
     /// The last call that was asked of: one launch may have hundreds of operations.
     last: Option<(i64, OfCall)>,
+    queues: QueueStreams,
+    /// The last queue that is a stream, as a text.
+    queue: String,
 }
 
 /// What the rows of a call say.
@@ -142,10 +153,12 @@ impl<'trace> Details<'trace> {
             calls,
             registers: Registers { rows: registers, known: FxHashMap::default() },
             last: None,
+            queues: QueueStreams::of(trace)?,
+            queue: String::new(),
         })
     }
 
-    /// What is known of the operation `op`, which `call` caused.
+    /// What is known of the operation `op` on a queue of a GPU, which `call` caused.
     ///
     /// # Errors
     /// When the trace cannot be read.
@@ -153,6 +166,7 @@ impl<'trace> Details<'trace> {
         &mut self,
         kind: OpKind,
         op: i64,
+        (gpu, queue): (i64, i64),
         call: Option<i64>,
     ) -> Result<OpDetails<'_>> {
         let (mut own, mut graph_node, mut cluster) = (None, None, None);
@@ -169,17 +183,22 @@ impl<'trace> Details<'trace> {
             graph_node = graph.filter(|graph| *graph != 0).zip(node);
             cluster = size([x, y, z]);
         }
-        let Some(call) = call else {
-            return Ok(OpDetails { launch: own, graph_node, cluster, copy_bytes: None, stream: "" });
-        };
-        if self.last.as_ref().is_none_or(|(last, _)| *last != call) {
+        if let Some(call) = call
+            && self.last.as_ref().is_none_or(|(last, _)| *last != call)
+        {
             self.last = Some((call, self.of_call(call)?));
         }
-        let (launch, copy_bytes, stream) = match &self.last {
-            Some((_, of)) => (of.launch, of.copy_bytes, of.stream.trim()),
-            None => (None, None, ""),
+        let (launch, copy_bytes, mut stream) = match &self.last {
+            Some((last, of)) if call == Some(*last) => (of.launch, of.copy_bytes, of.stream.trim()),
+            _ => (None, None, ""),
         };
-        Ok(OpDetails { launch: own.or(launch), graph_node, cluster, copy_bytes, stream })
+        let is_queue_stream = self.queues.has(gpu);
+        if is_queue_stream {
+            self.queue.clear();
+            write!(self.queue, "{queue}")?;
+            stream = &self.queue;
+        }
+        Ok(OpDetails { launch: own.or(launch), graph_node, cluster, copy_bytes, stream, is_queue_stream })
     }
 
     fn of_call(&mut self, call: i64) -> Result<OfCall> {

@@ -57,7 +57,7 @@ pub(super) fn write_ops<E: Events>(
                 name: op.name,
                 op_type: op.op_type,
                 call,
-                details: details.of_op(kind, op.id, call.map(|(call, _)| call))?,
+                details: details.of_op(kind, op.id, gpus.place(op.queue), call.map(|(call, _)| call))?,
             };
             output.events.op(&mut output.texts, &slice)?;
         }

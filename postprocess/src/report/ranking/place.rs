@@ -13,6 +13,7 @@ use crate::report::process_label::ProcessLabels;
 use crate::report::rank_by::RankBy;
 use crate::report::stream::Streams;
 use crate::trace::ids::Ids;
+use crate::trace::queue_streams::QueueStreams;
 
 /// What operations are put together by.
 type Place = [i64; 3];
@@ -37,6 +38,7 @@ pub(super) fn each(
         RankBy::Stream | RankBy::Thread => {
             let ops = CausedOps::of(trace, selected)?;
             let left_out = ops.left_out;
+            let queues = QueueStreams::of(trace)?;
             let mut read = Streams::of(trace, version)?;
             let mut read = read.rows()?;
             let mut numbers: HashMap<String, i64> = HashMap::new();
@@ -44,12 +46,16 @@ pub(super) fn each(
                 if left.has(op.id) {
                     return Ok(());
                 }
+                let mut stream_of = |call: i64| match queues.has(op.gpu) {
+                    true => Ok(Some(format!("{} of GPU {}", op.queue, op.gpu))),
+                    false => read.at(call),
+                };
                 let place = match call {
                     None => NOWHERE,
                     Some(CausingCall { thread: (process, pid, tid), .. }) if by == RankBy::Thread => {
                         [process, pid, tid]
                     }
-                    Some(CausingCall { id, thread: (process, pid, _), .. }) => match read.at(id)? {
+                    Some(CausingCall { id, thread: (process, pid, _), .. }) => match stream_of(id)? {
                         None => NOWHERE,
                         Some(stream) => {
                             let next = numbers.len() as i64;

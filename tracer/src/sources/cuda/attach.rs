@@ -333,7 +333,9 @@ fn holder(cupti: &Cupti) -> String {
     let name = name.split(|byte| *byte == 0).next().unwrap_or_default();
     let name = String::from_utf8_lossy(name);
     let name = name.trim().strip_prefix("CUPTI for ").unwrap_or(name.trim());
-    let is_plain = |name: &str| !name.is_empty() && !name.contains(char::is_control);
+    // "<not provided>" is the name of one that has given none.
+    let is_plain =
+        |name: &str| !name.is_empty() && !name.starts_with('<') && !name.contains(char::is_control);
     if is_plain(name) { format!(" ({name})") } else { String::new() }
 }
 

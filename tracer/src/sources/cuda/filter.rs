@@ -61,11 +61,15 @@ impl CudaFilter {
     pub(super) fn read(text: &str) -> (CudaFilter, Vec<String>) {
         let mut filter = CudaFilter::default();
         let mut wrong = Vec::new();
-        for (place, word) in text.split(',').map(str::trim).filter(|word| !word.is_empty()).enumerate() {
-            match (place, word) {
-                (0, "all") => filter.others = Others::All,
-                (0, "none") => filter.others = Others::None,
-                (_, "args") => filter.has_arguments = true,
+        let mut is_first = true;
+        for word in text.split(',').map(str::trim).filter(|word| !word.is_empty()) {
+            if word == "args" {
+                filter.has_arguments = true;
+                continue;
+            }
+            match (std::mem::take(&mut is_first), word) {
+                (true, "all") => filter.others = Others::All,
+                (true, "none") => filter.others = Others::None,
                 _ => match (word.strip_prefix('+'), word.strip_prefix('-')) {
                     (Some(name), _) if name.starts_with("cu") => filter.put(name, true),
                     (_, Some(name)) if name.starts_with("cu") => filter.put(name, false),
@@ -155,6 +159,7 @@ mod tests {
         assert_eq!(filter("+cudaEventQuery").named().collect::<Vec<_>>(), ["cudaEventQuery"]);
         assert!(filter("none,args,+cudaMalloc").has_arguments && filter("args").contains("cudaLaunchKernel"));
         assert!(!filter("args,-cudaMalloc").contains("cudaMalloc") && !filter("all").has_arguments);
+        assert!(filter("args,all").contains("cudaEventQuery") && filter("args,all").has_arguments);
         assert_eq!(CudaFilter::read("cudaFree,all").1, ["cudaFree", "all"]);
     }
 }

@@ -45,8 +45,8 @@ pub(super) struct Cupti {
 pub(super) enum NoCupti {
     /// None was found.
     NotFound,
-    /// What RPDT_CUPTI names could not be loaded.
-    NotThere(PathBuf),
+    /// What RPDT_CUPTI names could not be loaded, for that reason.
+    NotThere(PathBuf, String),
     /// It lacks functions, or does not answer.
     NoLibrary(PathBuf),
     /// Its records are not known.
@@ -60,7 +60,9 @@ impl std::fmt::Display for NoCupti {
                 out,
                 "no libcupti.so.13 or .12 was found (the CUDA toolkit has it, and the Python package nvidia-cuda-cupti); RPDT_CUPTI names one"
             ),
-            NoCupti::NotThere(path) => write!(out, "RPDT_CUPTI: {} cannot be loaded", path.display()),
+            NoCupti::NotThere(path, why) => {
+                write!(out, "RPDT_CUPTI: {} cannot be loaded ({why})", path.display())
+            }
             NoCupti::NoLibrary(path) => write!(out, "{} is no CUPTI that works", path.display()),
             NoCupti::TooOld(path) => write!(out, "{} is older than CUPTI 12.0", path.display()),
         }
@@ -74,7 +76,7 @@ impl Cupti {
     /// There is none that can be used.
     pub(super) fn find(wanted: Option<&Path>, major: u32) -> Result<Cupti, NoCupti> {
         if let Some(path) = wanted {
-            let loaded = open(path).ok_or_else(|| NoCupti::NotThere(path.into()))?;
+            let loaded = open(path).ok_or_else(|| NoCupti::NotThere(path.into(), Loaded::failure()))?;
             return Cupti::of(loaded, path.into());
         }
         let libraries = library::all();
@@ -394,6 +396,8 @@ mod tests {
         let refused = |path: &Path| Cupti::find(Some(path), 13).err();
         assert_eq!(refused(path), Some(NoCupti::NoLibrary(path.into())));
         let path = Path::new("/nowhere/libcupti.so.13");
-        assert_eq!(refused(path), Some(NoCupti::NotThere(path.into())));
+        assert!(
+            matches!(refused(path), Some(NoCupti::NotThere(there, why)) if there == path && why.contains(path.to_str().unwrap()))
+        );
     }
 }
