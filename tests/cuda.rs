@@ -973,12 +973,26 @@ fn another_tool_that_the_user_names_has_its_way() {
     let run = work(&dir, "launch=10").env("CUDA_INJECTION64_PATH", "/nowhere/libother.so");
     let ran = run.recorded(Loading::RpdRecord).run();
     assert!(ran.expect(0).stderr.contains("CUDA_INJECTION64_PATH names another tool"), "{ran}");
-    // Markers bring the writer, which looks for CUDA.
+    let line = "no kernels and copies of this process's NVIDIA GPUs are recorded: CUDA_INJECTION64_PATH names another tool, /nowhere/libother.so; \
+                markers are";
+    // Markers bring the writer, which looks for CUDA; without them the end of the process does. Children that are forked say nothing.
+    for (what, is_traced) in [("launch=10 marks=12 fork=2 launch=10", true), ("launch=10 fork=2", false)] {
+        let dir = Dir::new();
+        let run = work(&dir, what).env("SIMCUPTI_LOG", dir.path("cupti.log"));
+        let run = run.env("CUDA_INJECTION64_PATH", "/nowhere/libother.so").recorded(Loading::Preload);
+        let ran = run.run();
+        assert!(ran.expect(0).stderr.ends_with(&format!("{line}\n")), "{ran}");
+        assert_eq!((ran.stderr.lines().count(), subscriptions(&dir)), (1, 0), "{ran}");
+        assert_eq!(dir.path("trace.rpd").exists(), is_traced);
+        if is_traced {
+            assert_eq!(operations(&dir.trace("trace.rpd")), map(&[]));
+        }
+    }
+    // A program without CUDA has nothing to hear of it.
     let dir = Dir::new();
-    let run = work(&dir, "launch=10 marks=12 launch=10").env("SIMCUPTI_LOG", dir.path("cupti.log"));
-    let run = run.env("CUDA_INJECTION64_PATH", "/nowhere/libother.so").recorded(Loading::Preload);
-    let trace = dir.succeeded(&run.run());
-    assert_eq!((subscriptions(&dir), operations(&trace)), (0, map(&[])));
+    let run = Run::new(&dir, "/bin/true").env("CUDA_INJECTION64_PATH", "/nowhere/libother.so");
+    let ran = run.recorded(Loading::Preload).run();
+    assert_eq!(ran.expect(0).stderr, "", "{ran}");
 }
 
 #[test]
@@ -993,26 +1007,27 @@ fn kernels_in_flight_are_waited_for_when_recording_stops() {
 fn the_stream_of_an_operation_is_its_queue_in_reports_and_exports() {
     let dir = Dir::new();
     let work = work(&dir, "launch=10 graph=4 fill=5 copy=3 context=5 context=3").recorded(Loading::Preload);
-    dir.succeeded(&work.run());
+    let trace = dir.succeeded(&work.run());
+    let gpu = trace.number("select gpuId from rocpd_op");
     let file = dir.path("trace.rpd");
     let file = file.to_str().unwrap();
     let rpd = |words: &[&str]| tool(rpd().to_str().unwrap(), &[words, &[file]].concat());
-    // Also of kernels of graphs and of fills, which have no launch of their own; the two last are of the second further context.
-    let by_stream = [("7", 5), ("13", 10 + 4 * 10 + 5 + 3 + 5), ("196615", 3), ("196621", 3)];
+    // Also of kernels of graphs and of fills, which have no launch of their own. The first context has no launches on its default stream.
+    let by_stream = [("13", 10 + 4 * 10 + 5 + 3), ("7", 5), ("131085", 5), ("196615", 3), ("196621", 3)];
     let top = rpd(&["top", "--by", "stream", "--csv"]);
     let found: BTreeMap<String, i64> = top
         .lines()
         .skip(1)
         .filter_map(|line| {
-            let (place, rest) = line.split_once(" of GPU 0,")?;
+            let (place, rest) = line.split_once(&format!(" of GPU {gpu},"))?;
             Some((place.rsplit(' ').next()?.to_string(), rest.split(',').next()?.parse().ok()?))
         })
         .collect();
     assert_eq!(found, map(&by_stream), "{top}");
-    assert_eq!(top.lines().filter(|line| line.contains("stream")).count(), 4, "{top}");
+    assert_eq!(top.lines().filter(|line| line.contains("stream")).count(), 5, "{top}");
     for (stream, count) in by_stream {
         let ops = rpd(&["top", "--by", "gpu", "--csv", "--stream", stream]);
-        assert!(ops.lines().any(|line| line.starts_with(&format!("GPU 0,{count},"))), "{stream}: {ops}");
+        assert!(ops.lines().any(|line| line.starts_with(&format!("GPU {gpu},{count},"))), "{stream}: {ops}");
     }
     let out = dir.path("kineto.json");
     rpd(&["export", "kineto", "-o", out.to_str().unwrap()]);

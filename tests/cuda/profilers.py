@@ -6,6 +6,7 @@ import sys
 from common import HERE, OUT, PROGRAMS, RECORDER, WORK, Trace, check, compile, cupti, done, has_torch, nsys, place, run, say
 
 TAKEN = "has CUPTI, which serves one at a time"
+ANOTHERS = "CUDA_INJECTION64_PATH names another tool"
 MARKS = "select count(*) from api where apiName = 'UserMarker'"
 YIELDS = "another profiler takes CUPTI (RPDT_CUPTI_YIELD)"
 
@@ -24,7 +25,7 @@ def subscribers():
     """A program that subscribes to CUPTI by itself."""
     program = PROGRAMS / "work-cupti"
     library = cupti()
-    compile(program, HERE.parent / "programs" / "cuda" / "work.c", "-Wl,--allow-shlib-undefined", str(library), f"-Wl,-rpath,{library.parent}")
+    compile(program, HERE.parent / "programs" / "cuda" / "work.c", "-Wl,--allow-shlib-undefined,--no-as-needed", str(library), f"-Wl,-rpath,{library.parent}")
     # Words, variables, what cuptiSubscribe answers to it, the recorder's kernels and marks, and its line.
     cases = {
         "before": ("profile launch=10 start launch=10 marks=1", {"RPDT_AUTOSTART": 0}, 0, 0, 1, TAKEN),
@@ -65,7 +66,7 @@ def of_nsys():
         ran = run(words, RPDT_FILENAME=path, **outside)
         kernels, marked = (sum(Trace(path).operations().values()), Trace(path).number(MARKS)) if path.exists() else (0, 0)
         launched = [what.count for what in done(ran.stdout) if what.what == "launch"]
-        said = [line for line in (ran.stdout + ran.stderr).splitlines() if "CUDA_INJECTION64_PATH names another tool" in line]
+        said = [line for line in (ran.stdout + ran.stderr).splitlines() if ANOTHERS in line]
         holds = launched == [100] and len(said) == 1 and (kernels, marked) == (0, 2)
         check(f"nsys {way}: the recorder stays out, says so, and has the marks", holds, f"{launched} {kernels} {marked} {said} {ran.stderr.strip()[-300:]}")
     for file in OUT.glob("other.*"):

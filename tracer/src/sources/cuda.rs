@@ -44,7 +44,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use rpd_transport::env::Env;
-use rpd_transport::recorder::Recorder;
+use rpd_transport::recorder::{self, Recorder};
 use rpd_transport::records::Call;
 use rpd_transport::source::{CallText, GpuFacts, Loading, Source};
 
@@ -106,6 +106,9 @@ impl Source for Cuda {
     }
 
     fn finish(&self, _: Duration) {
+        if let Some(recorder) = recorder::get() {
+            attach::say_if_anothers(recorder, true);
+        }
         collector::finish();
     }
 
@@ -153,8 +156,8 @@ impl Source for Cuda {
     fn state(&self) -> Option<(&'static str, &'static str)> {
         let word = match (state::current().was_used(), attach::refusal()) {
             (true, _) => "attached",
+            (false, _) if injection::is_anothers() => "other",
             (false, Some(_)) => "refused",
-            (false, None) if injection::is_anothers() => "other",
             (false, None) => "none",
         };
         Some(("cupti", word))

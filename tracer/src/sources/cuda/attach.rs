@@ -171,6 +171,7 @@ pub(super) fn follow(recorder: &'static Recorder, is_starting: bool) {
         TRIES.initialised_by.store(std::process::id(), Ordering::Relaxed);
     }
     TRIES.awaits_driver.store(false, Ordering::Relaxed);
+    say_if_anothers(recorder, false);
     if !is_wanted(recorder) {
         return;
     }
@@ -201,13 +202,33 @@ pub(super) fn attach(recorder: &'static Recorder, driver: &'static Driver, is_st
         }
         Err(why) => {
             TRIES.waits_for_start.store(true, Ordering::Relaxed);
-            let said = lock(&TRIES.refused).replace(why.clone());
-            if said.as_ref() != Some(&why) {
-                log::problem(&format!(
-                    "no kernels and copies of this process's NVIDIA GPUs are recorded: {why}; markers are"
-                ));
-            }
+            refuse(why);
         }
+    }
+}
+
+/// Says why nothing of the GPUs is recorded, unless that was said last.
+fn refuse(why: String) {
+    // The end of the process may come in a signal handler that interrupted the holder of the lock.
+    let Some(mut refused) = lock_within(&TRIES.refused, PATIENCE) else { return };
+    let said = refused.replace(why.clone());
+    drop(refused);
+    if said.as_ref() != Some(&why) {
+        log::problem(&format!(
+            "no kernels and copies of this process's NVIDIA GPUs are recorded: {why}; markers are"
+        ));
+    }
+}
+
+/// Says that the driver was to load another tool, if recording is on and the process has the driver. `is_end`: it may not be asked any more whether
+/// it was initialised.
+pub(super) fn say_if_anothers(recorder: &'static Recorder, is_end: bool) {
+    let uses_driver = || Driver::find().is_some_and(|driver| is_end || driver.is_initialised());
+    if let Some(tool) = injection::tool()
+        && recorder.switch.is_on()
+        && uses_driver()
+    {
+        refuse(format!("CUDA_INJECTION64_PATH names another tool, {tool}"));
     }
 }
 

@@ -1,5 +1,6 @@
 //! CUDA_INJECTION64_PATH: which tool the driver loads in the first cuInit. Where that is another than the recorder, the recorder stays out.
 
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rpd_preload::cuda_injection::{Named, claim};
@@ -10,12 +11,18 @@ use rpd_transport::source::Loading;
 const LOADER: &str = "librpd_remote.so";
 
 static IS_ANOTHERS: AtomicBool = AtomicBool::new(false);
+/// The tool that was named when the recorder was loaded, and the process in which it was.
+static ANOTHERS: OnceLock<(u32, String)> = OnceLock::new();
 
 /// The recorder is loaded, and has the driver load it, unless the user names another tool. Who starts a recording from outside wants it whatever
 /// else observes the process.
 pub(super) fn prepare(at: Loading) {
-    if let Some(own) = own_path().filter(|_| !at.by_remote) {
-        IS_ANOTHERS.store(claim(own, &[LOADER]) == Named::Another, Ordering::Relaxed);
+    if let Some(own) = own_path().filter(|_| !at.by_remote)
+        && claim(own, &[LOADER]) == Named::Another
+    {
+        let tool = std::env::var_os("CUDA_INJECTION64_PATH").unwrap_or_default();
+        ANOTHERS.get_or_init(|| (std::process::id(), tool.to_string_lossy().into_owned()));
+        IS_ANOTHERS.store(true, Ordering::Relaxed);
     }
 }
 
@@ -27,4 +34,10 @@ pub(super) fn happened() {
 /// Whether the driver is to load another tool, which has its way.
 pub(super) fn is_anothers() -> bool {
     IS_ANOTHERS.load(Ordering::Relaxed)
+}
+
+/// That tool, in the process in which the recorder was loaded: others were forked from it.
+pub(super) fn tool() -> Option<&'static str> {
+    let (process, tool) = ANOTHERS.get().filter(|_| is_anothers())?;
+    (*process == std::process::id()).then_some(tool)
 }
