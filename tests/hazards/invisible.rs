@@ -69,6 +69,27 @@ fn threads_that_are_cancelled() {
     assert!(trace.number("select count(*) from libraryCall") > 30_000, "the buffers were full");
 }
 
+/// Calls of HIP too do without disabling cancellation, whichever way they are observed.
+#[test]
+fn threads_that_are_cancelled_before_they_call_hip() {
+    let program = program("hip_cancelled");
+    for loading in [None, Some(Loading::Preload), Some(Loading::Symbols)] {
+        let dir = Dir::new();
+        let mut run = Run::new(&dir, &program).gpus(1).arg("20000").env("RPDT_BUFFER_MB", "1");
+        if let Some(loading) = loading {
+            run = run.recorded(loading);
+        }
+        assert_eq!(run.run().expect(0).stdout, "4 cancelled, 4 came out\n", "{loading:?}");
+        if loading.is_some() {
+            let trace = dir.trace("trace.rpd");
+            trace.check_integrity();
+            let count =
+                |name: &str| trace.number(&format!("select count(*) from api where apiName = '{name}'"));
+            assert!(count("hipStreamQuery") > 30_000 && count("hipLaunchKernel") > 2000, "{loading:?}");
+        }
+    }
+}
+
 #[test]
 fn a_handler_that_marks_while_a_mark_is_pushed() {
     let dir = Dir::new();

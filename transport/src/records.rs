@@ -57,9 +57,10 @@ pub type KernelId = u32;
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 #[repr(C)]
 pub struct Dispatch {
-    /// The submitting thread entered the interceptor.
+    /// The packet is about to be handed to the hardware queue. Of the call that the thread was in: when that began, which has these times in its
+    /// own record.
     pub submit_start: u64,
-    /// The packet was handed to the hardware queue.
+    /// It was handed over; `submit_start` where that is when a call began.
     pub submit_end: u64,
     /// Execution began; 0 with `end` 0: the dispatch never completed.
     pub start: u64,
