@@ -18,7 +18,7 @@ use rpd_transport::thread;
 
 use super::app_signal::{Claim, OperationKind};
 use super::functions;
-use super::in_flight::{InFlight, TimesFrom};
+use super::in_flight::{InFlight, InFlightSender, TimesFrom, in_flight_queue};
 use super::queue::{Ends, HwQueue};
 use super::signal;
 use super::state::Hsa;
@@ -38,7 +38,7 @@ pub(super) struct QueueInterceptor {
     batch: Vec<Packet>,
     /// Their dispatches, until the hardware has them.
     timed: Vec<InFlight>,
-    in_flight: rtrb::Producer<InFlight>,
+    in_flight: InFlightSender,
     spare: rtrb::Consumer<Signal>,
     kernels: kernels::Cache,
     replacer: Replacer,
@@ -49,7 +49,7 @@ pub(super) struct QueueInterceptor {
 impl QueueInterceptor {
     /// With rings for `capacity` dispatches, and the ends of the completion thread.
     pub(super) fn new(capacity: usize) -> (QueueInterceptor, Ends) {
-        let (to_completion, in_flight) = rtrb::RingBuffer::new(capacity);
+        let (to_completion, in_flight) = in_flight_queue(capacity);
         let (spare, signals) = rtrb::RingBuffer::new(capacity);
         let interceptor = QueueInterceptor {
             batch: Vec::with_capacity(64),
@@ -118,9 +118,9 @@ impl QueueInterceptor {
             dispatch.record.submit_start = start;
             dispatch.record.submit_end = end;
             // `prepare` has made sure of the room.
-            let _ = self.in_flight.push(dispatch);
+            self.in_flight.push(dispatch);
         }
-        queue.hsa.completion.notice(self.in_flight.slots() < self.in_flight.buffer().capacity() / 2);
+        queue.hsa.completion.notice(self.in_flight.is_pressed());
     }
 
     /// When the call began that all of these packets are of, if it is the one that this thread is in. Its record has the times of the
