@@ -173,7 +173,7 @@ impl QueueInterceptor {
                 let mut in_use = None;
                 if let Some((kernel, used)) = replaced {
                     self.batch.extend(used.gate().into_iter().flatten());
-                    (record.kernel, in_use) = (kernel.unwrap_or(record.kernel), Some(used));
+                    (record.kernel, in_use) = (kernel.unwrap_or(record.kernel), Some(Box::new(used)));
                 }
                 let reserved = queue.reservations.cause(index);
                 let is_handed_over = reserved.call == correlation::NONE;
