@@ -215,6 +215,11 @@ impl Dispatch {
         matches!(self.launch, 1 | 2)
     }
 
+    /// Whether the call itself says what it launched.
+    pub fn is_described_by_call(&self) -> bool {
+        self.launch == 2
+    }
+
     /// Whether the file leaves it to this to say what was launched.
     pub fn describes_call(&self) -> bool {
         matches!(self.launch, 1 | 3)

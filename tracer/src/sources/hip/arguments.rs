@@ -290,7 +290,7 @@ mod tests {
 
     #[test]
     fn pieces_are_what_the_arguments_are_one_by_one() {
-        let data: Vec<u8> = (0..2048_u32).map(|byte| (byte * 7 >> 2) as u8).collect();
+        let data: Vec<u8> = (0..2048_u32).map(|byte| (byte * 7 / 4) as u8).collect();
         let mut plain = 0;
         for api in description::get().apis.iter().filter(|api| api.plain.is_some()) {
             let (mut room, mut each) = (Room::new(), [0; MOST]);
