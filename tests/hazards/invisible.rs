@@ -18,6 +18,18 @@ fn errno_masks_and_handlers() {
     assert_eq!(ran.stderr.lines().count(), 1, "{ran}");
 }
 
+/// The loader goes through dozens of directories for a library that is nowhere, which took a tenth of the recorder's start.
+#[test]
+fn no_library_is_looked_for_at_the_start() {
+    let dir = Dir::new();
+    let run = Run::new(&dir, program("noop")).recorded(Loading::Preload).env("LD_DEBUG", "libs");
+    let ran = run.run();
+    ran.expect(0);
+    let looked_for = |name: &str| ran.stderr.contains(&format!("find library={name}"));
+    assert!(looked_for("libc.so.6"), "the premise of this test: {ran}");
+    assert!(!looked_for("libroctx64.so.4"), "{ran}");
+}
+
 /// A complaint raises no signal, and leaves the program's own as they are.
 #[test]
 fn a_standard_error_that_cannot_be_written() {
