@@ -18,7 +18,7 @@ fn errno_masks_and_handlers() {
     assert_eq!(ran.stderr.lines().count(), 1, "{ran}");
 }
 
-/// The loader goes through dozens of directories for a library that is nowhere, which took a tenth of the recorder's start.
+/// The loader goes through dozens of directories for a library that is nowhere, at each start of a process.
 #[test]
 fn no_library_is_looked_for_at_the_start() {
     let dir = Dir::new();
