@@ -1,5 +1,5 @@
 //! What it costs to append: time per event and rows per second, for events as a recorder has them (a call, its launch
-//! arguments, an op, a link: four rows) and for markers that are all different.
+//! arguments, an op, a link: four rows), the same in front of the rows of a later session, and for markers that are all different.
 //!
 //! `cargo bench -p rpd-schema [-- EVENTS]`. The file is written to the current directory's file system and removed.
 
@@ -13,9 +13,14 @@ const TRANSACTION: u64 = 100_000;
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let events = std::env::args().find_map(|argument| argument.parse().ok()).unwrap_or(1_000_000);
     let directory = tempfile::tempdir_in(".")?;
-    for (name, rows, event) in [("launch", 4, launch as Event), ("marker, unique text", 2, marker)] {
+    let cases = [
+        ("launch", 4, launch as Event, false),
+        ("launch, a later session", 4, launch, true),
+        ("marker, unique text", 2, marker, false),
+    ];
+    for (name, rows, event, later) in cases {
         let path = directory.path().join("bench.rpd");
-        let (elapsed, cpu) = record(&path, events, event)?;
+        let (elapsed, cpu) = record(&path, events, event, later)?;
         let size = std::fs::metadata(&path)?.len();
         println!(
             "{name}: {events} events, {:.0} ns each ({:.0} ns of CPU), {:.2} M rows per CPU second, {:.0} bytes each",
@@ -35,9 +40,16 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
 type Event = fn(&mut Appender, u64) -> Result<(), Error>;
 
-/// Nanoseconds that it took, and that this thread spent on a processor: other programs' load is in the first only.
-fn record(path: &Path, events: u64, event: Event) -> Result<(f64, f64), Error> {
+/// Nanoseconds that it took, and that this thread spent on a processor: other programs' load is in the first only. `later`: another session has
+/// rows behind those of this one.
+fn record(path: &Path, events: u64, event: Event, later: bool) -> Result<(f64, f64), Error> {
     let mut appender = Appender::open(path)?;
+    if later {
+        let mut other = Appender::open(path)?;
+        other.begin()?;
+        event(&mut other, 1)?;
+        other.commit()?;
+    }
     let (begin, cpu) = (Instant::now(), cpu_ns());
     for number in 0..events {
         if number == 0 || number % TRANSACTION == 0 || appender.is_full() {

@@ -61,17 +61,26 @@ impl Batch {
         self.longest
     }
 
-    /// Puts the rows in the order of their keys, and says the first; none where there is none or two rows have the same.
-    pub(crate) fn sort(&mut self) -> Option<i64> {
+    /// Puts the rows in the order of their keys. False: two rows have the same.
+    pub(crate) fn sort(&mut self) -> bool {
         // Rows come thread after thread, while ids were given out to all of them in turn. At the end of a table a row costs least.
         self.places.sort_by_key(|place| place.key);
-        let ascending = self.places.windows(2).all(|two| two[0].key < two[1].key);
-        self.places.first().filter(|_| ascending).map(|place| place.key)
+        self.places.windows(2).all(|two| two[0].key < two[1].key)
+    }
+
+    /// The smallest key of sorted rows.
+    pub(crate) fn first_key(&self) -> Option<i64> {
+        self.places.first().map(|place| place.key)
     }
 
     /// The largest key of sorted rows.
     pub(crate) fn last_key(&self) -> Option<i64> {
         self.places.last().map(|place| place.key)
+    }
+
+    /// How many of the sorted rows have this key or a smaller one.
+    pub(crate) fn rows_until(&self, key: i64) -> usize {
+        self.places.partition_point(|place| place.key <= key)
     }
 
     /// Each row's key and record.
@@ -86,19 +95,25 @@ impl Batch {
 
     /// Writes the rows one by one: for a few that is the shortest way.
     pub(crate) fn write_each(&mut self, connection: &Connection) -> rusqlite::Result<()> {
-        if self.places.is_empty() {
+        self.write_first(connection, self.places.len())?;
+        self.clear();
+        Ok(())
+    }
+
+    /// Writes the first `count` rows one by one, and keeps the others.
+    pub(crate) fn write_first(&mut self, connection: &Connection, count: usize) -> rusqlite::Result<()> {
+        if count == 0 {
             return Ok(());
         }
         let mut statement = connection.prepare_cached(&self.insert.statement(1))?;
-        for &RecordPlace { key, begin, end } in &self.places {
+        for &RecordPlace { key, begin, end } in &self.places[..count] {
             let others = values(&self.bytes[begin..end]).skip(1);
             for (column, value) in iter::once(ValueRef::Integer(key)).chain(others).enumerate() {
                 statement.raw_bind_parameter(column + 1, ToSqlOutput::Borrowed(value))?;
             }
             statement.raw_execute()?;
         }
-        drop(statement);
-        self.clear();
+        self.places.drain(..count);
         Ok(())
     }
 

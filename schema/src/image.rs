@@ -1,7 +1,7 @@
 //! A database in memory that has only rows on their way to a file. SQLite copies whole rows from one database to another, which takes less
 //! time than an INSERT that brings them value by value. When all rows went this way, the recorder put 2.56 million rows of dispatches a CPU
 //! second into the file, the making of the records included; INSERTs of the same rows by their values put 2.19 million (`make bench`, section
-//! `rows`, bench/runs/2026-11-20-xeon-2.tsv). Rows that belong behind all others of their table do not need an image: [`crate::leaves`] writes
+//! `rows`, bench/runs/2026-11-20-xeon-2.tsv). Rows that belong into one gap of their table do not need an image: [`crate::leaves`] writes
 //! them as pages, 0.54 us of CPU for the five rows of a dispatch in place of 1.19 us (`cargo bench -p rpd-schema`, docs/speed.md).
 //!
 //! ```text

@@ -1,5 +1,5 @@
-//! From waiting rows to the file: a few one by one; many as pages behind those of their tables ([`crate::leaves`]) or, where they do not
-//! belong there, by way of a [`TableImage`]. The modules of both say what that brings.
+//! From waiting rows to the file: a few one by one; many as pages, where most belong into one gap of their table ([`crate::leaves`]), or else
+//! by way of a [`TableImage`]. The modules of both say what that brings.
 
 use crate::batch::Batch;
 use crate::image::{EmptyImage, TableImage};

@@ -1,5 +1,5 @@
--- How a kernel was launched, for kernels that rocpd_kernelapi has no row for: those of a graph, of a call that launches several, and those
--- that HIP times. The view has all kernels. Part of a fresh file.
+-- How a kernel was launched, for kernels of which no row of rocpd_kernelapi says it: those of a graph, and of a call that launches several. The
+-- view has all kernels. Part of a fresh file.
 --
 -- grid is in workgroups, workgroup in work-items, segment sizes in bytes; codeObject_id is 0 where it is not known.
 CREATE TABLE IF NOT EXISTS "ext_dispatch" (

@@ -18,6 +18,18 @@ fn errno_masks_and_handlers() {
     assert_eq!(ran.stderr.lines().count(), 1, "{ran}");
 }
 
+/// The loader goes through dozens of directories for a library that is nowhere, at each start of a process.
+#[test]
+fn no_library_is_looked_for_at_the_start() {
+    let dir = Dir::new();
+    let run = Run::new(&dir, program("noop")).recorded(Loading::Preload).env("LD_DEBUG", "libs");
+    let ran = run.run();
+    ran.expect(0);
+    let looked_for = |name: &str| ran.stderr.contains(&format!("find library={name}"));
+    assert!(looked_for("libc.so.6"), "the premise of this test: {ran}");
+    assert!(!looked_for("libroctx64.so.4"), "{ran}");
+}
+
 /// A complaint raises no signal, and leaves the program's own as they are.
 #[test]
 fn a_standard_error_that_cannot_be_written() {
@@ -67,6 +79,27 @@ fn threads_that_are_cancelled() {
     let trace = dir.trace("trace.rpd");
     trace.check_integrity();
     assert!(trace.number("select count(*) from libraryCall") > 30_000, "the buffers were full");
+}
+
+/// Calls of HIP too do without disabling cancellation, whichever way they are observed.
+#[test]
+fn threads_that_are_cancelled_before_they_call_hip() {
+    let program = program("hip_cancelled");
+    for loading in [None, Some(Loading::Preload), Some(Loading::Symbols)] {
+        let dir = Dir::new();
+        let mut run = Run::new(&dir, &program).gpus(1).arg("20000").env("RPDT_BUFFER_MB", "1");
+        if let Some(loading) = loading {
+            run = run.recorded(loading);
+        }
+        assert_eq!(run.run().expect(0).stdout, "4 cancelled, 4 came out\n", "{loading:?}");
+        if loading.is_some() {
+            let trace = dir.trace("trace.rpd");
+            trace.check_integrity();
+            let count =
+                |name: &str| trace.number(&format!("select count(*) from api where apiName = '{name}'"));
+            assert!(count("hipStreamQuery") > 30_000 && count("hipLaunchKernel") > 2000, "{loading:?}");
+        }
+    }
 }
 
 #[test]

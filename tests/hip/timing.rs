@@ -32,6 +32,17 @@ fn both_give_the_same_operations() {
         let launches = "select count(*) || ' ' || sum(gridX) || ' ' || sum(workgroupX) || ' ' || count(distinct kernelName_id) \
              from rocpd_kernelapi";
         assert_eq!(hsa.texts(launches), hip.texts(launches), "{name}");
+        // How a kernel was launched is said once. HIP knows of dynamic LDS only, and not which kernels a graph runs.
+        let twice = "select count(*) from ext_dispatch D join rocpd_api_ops L on L.op_id = D.op_id join rocpd_kernelapi on api_ptr_id = api_id";
+        assert_eq!((hsa.number(twice), hip.number(twice)), (0, 0), "{name}");
+        let shown = "select D.kernelName || ' ' || D.gridX || ' ' || D.gridY || ' ' || D.workgroupX || ' ' || count(*) from dispatch D \
+             join rocpd_api_ops on op_id = D.id join api on api.id = api_id where apiName <> 'hipGraphLaunch' \
+             group by D.kernelName, D.gridX, D.gridY, D.workgroupX order by 1";
+        assert_eq!(hsa.texts(shown), hip.texts(shown), "{name}");
+        assert_eq!(
+            hip.number("select count(*) from dispatch"),
+            hip.number("select count(*) from op where opType = 'KernelExecution'")
+        );
         let busy = |trace: &Trace| trace.number("select sum(end - start) from dispatch") as f64;
         let ratio = busy(&hip) / busy(&hsa);
         // Simulated kernels take the same time in every run.

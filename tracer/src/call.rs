@@ -39,6 +39,8 @@ pub(crate) enum StreamAt {
 struct Current {
     /// Id of the call, `correlation::NONE` outside.
     id: Cell<u64>,
+    /// When it began; 0 where that is not known.
+    start: Cell<u64>,
     /// Memory that is marked with the id, and stays mapped even if the call is left.
     mark: Cell<*const u8>,
     stream: Cell<StreamAt>,
@@ -53,6 +55,7 @@ thread_local! {
     static CURRENT: Current = const {
         Current {
             id: Cell::new(correlation::NONE),
+            start: Cell::new(0),
             mark: Cell::new(ptr::null()),
             stream: Cell::new(StreamAt::Known(0)),
             launches: Cell::new(false),
@@ -62,13 +65,14 @@ thread_local! {
     };
 }
 
-/// The call `id` begins on this thread. `launches`: it launches one kernel.
+/// The call `id` begins on this thread, at `start` if that is not 0. `launches`: it launches one kernel.
 ///
 /// # Safety
 /// `mark` is marked with the id. It and the stream's place stay mapped until [`end`] or the next call, even if the call is left.
 #[inline]
-pub(crate) unsafe fn begin(id: u64, mark: *const u8, stream: StreamAt, launches: bool) {
+pub(crate) unsafe fn begin((id, start): (u64, u64), mark: *const u8, stream: StreamAt, launches: bool) {
     let _ = CURRENT.try_with(|current| {
+        current.start.set(start);
         current.mark.set(mark);
         current.stream.set(stream);
         current.launches.set(launches);
@@ -85,7 +89,7 @@ pub(crate) unsafe fn begin(id: u64, mark: *const u8, stream: StreamAt, launches:
 #[inline]
 pub(crate) unsafe fn begin_handover(id: u64, mark: *const u8) {
     // SAFETY: the caller's promise.
-    unsafe { begin(id, mark, StreamAt::Known(0), true) };
+    unsafe { begin((id, 0), mark, StreamAt::Known(0), true) };
     let _ = CURRENT.try_with(|current| current.hands_over.set(true));
 }
 
@@ -94,6 +98,13 @@ pub(crate) unsafe fn begin_handover(id: u64, mark: *const u8) {
 pub(crate) fn handover() -> CausingCall {
     let hands_over = CURRENT.try_with(|current| current.hands_over.get());
     if hands_over == Ok(true) { cause() } else { CausingCall::NONE }
+}
+
+/// When the call `id` began, where it is the one that this thread is in.
+#[inline]
+pub(crate) fn began(id: u64) -> Option<u64> {
+    let began = CURRENT.try_with(|current| (current.id.get(), current.start.get()));
+    began.ok().filter(|(open, start)| *open == id && *start != 0).map(|(_, start)| start)
 }
 
 /// The call `id` was left without returning.

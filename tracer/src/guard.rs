@@ -43,6 +43,16 @@ pub(crate) fn with_recorder(act: impl FnOnce(&'static Recorder)) {
     });
 }
 
+/// The same for a function that is called very often, see [`guard_without_points`].
+#[inline]
+pub(crate) fn with_recorder_without_points(act: impl FnOnce(&'static Recorder)) {
+    guard_without_points((), || {
+        if let Some(recorder) = recorder::get() {
+            act(recorder);
+        }
+    });
+}
+
 /// The bytes of a text that a program gives an exported function.
 ///
 /// # Safety

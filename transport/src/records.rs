@@ -57,9 +57,10 @@ pub type KernelId = u32;
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 #[repr(C)]
 pub struct Dispatch {
-    /// The submitting thread entered the interceptor.
+    /// The packet is about to be handed to the hardware queue. Of the call that the thread was in: when that began, which has these times in its
+    /// own record.
     pub submit_start: u64,
-    /// The packet was handed to the hardware queue.
+    /// It was handed over; `submit_start` where that is when a call began.
     pub submit_end: u64,
     /// Execution began; 0 with `end` 0: the dispatch never completed.
     pub start: u64,
@@ -212,6 +213,11 @@ impl Dispatch {
     /// Whether the launch that its call was counted as has its operation in it.
     pub fn ends_launch(&self) -> bool {
         matches!(self.launch, 1 | 2)
+    }
+
+    /// Whether the call itself says what it launched.
+    pub fn is_described_by_call(&self) -> bool {
+        self.launch == 2
     }
 
     /// Whether the file leaves it to this to say what was launched.

@@ -5,7 +5,7 @@ use crate::id::{ApiId, CodeObjectId, Offset, StringId};
 use rpd_sql::insert::{self, Insert};
 
 /// A launch of one kernel. The kernels of a graph launch have no row here, only in `ext_dispatch`.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KernelApiRow {
     /// The launching call.
     pub api: ApiId,

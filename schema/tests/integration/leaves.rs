@@ -2,14 +2,16 @@
 //! its pages, whoever writes in between, however a transaction ends.
 
 use fastrand::Rng;
-use rpd_schema::{Appender, ErrorKind, OpId, OpRow, create};
+use rpd_schema::{ApiId, Appender, ErrorKind, OpId, OpRow, create};
 use rusqlite::Connection;
 use std::collections::BTreeSet;
 use std::fs::{self, OpenOptions};
 use std::path::Path;
+use std::process::{Child, Stdio};
 use std::time::Duration;
 
-use crate::sample::lines;
+use crate::processes::{FILE, PATIENCE, children, file_of_a_child};
+use crate::sample::{api, kernel, lines, number, this_test_again};
 
 /// Page sizes that SQLite has.
 const SIZES: [u32; 8] = [512, 1024, 2048, 4096, 8192, 16384, 32768, 65536];
@@ -60,7 +62,7 @@ fn any_rows_in_files_of_any_page_size() {
         let mut writers = [Appender::open(&path).unwrap(), Appender::open(&path).unwrap()];
         let mut written = [BTreeSet::new(), BTreeSet::new()];
         for turn in 1..=24 {
-            // The second one alone appends to the end of the table.
+            // The rows of the first one belong in front of those of the second.
             let who = usize::from(rng.u8(..4) > 0);
             let (writer, rows) = (&mut writers[who], &mut written[who]);
             let mut next = rows.last().map_or(1, |last| last + 1);
@@ -77,6 +79,13 @@ fn any_rows_in_files_of_any_page_size() {
             writer.begin().unwrap();
             let width = rng.u32(..64);
             ids.iter().for_each(|id| op(writer, *id, width + (*id % 3) as u32));
+            // Rows of an earlier transaction's time that come late: they belong between its rows.
+            if let Some(last) = rows.last() {
+                let late: Vec<u64> = (0..rng.u64(..40)).map(|_| rng.u64(1..=*last)).collect();
+                let late: BTreeSet<u64> = late.into_iter().filter(|id| !rows.contains(id)).collect();
+                late.iter().for_each(|id| op(writer, *id, width));
+                ids.extend(late);
+            }
             if rng.u8(..6) == 0 {
                 writer.rollback();
             } else {
@@ -104,6 +113,156 @@ fn reader(path: &Path) -> Connection {
     let connection = Connection::open(path).unwrap();
     connection.execute_batch("BEGIN; SELECT count(*) FROM rocpd_op").unwrap();
     connection
+}
+
+/// Commits; whether rows went as pages. Then a commit that found the file locked takes no more rows.
+fn commits_pages(appender: &mut Appender, path: &Path) -> bool {
+    appender.set_busy_time(Duration::ZERO).unwrap();
+    let reader = reader(path);
+    assert_eq!(appender.commit().unwrap_err().kind(), &ErrorKind::Locked);
+    let refused = appender.intern("a text that comes late").map_err(|error| error.kind().clone());
+    drop(reader);
+    appender.set_busy_time(PATIENCE).unwrap();
+    appender.commit().unwrap();
+    refused == Err(ErrorKind::NoTransaction)
+}
+
+/// Whichever session the rows are of, and also where some of them are late: a call that took longer than those after it.
+#[test]
+fn every_session_of_a_file_writes_pages() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("t.rpd");
+    create(&path).unwrap();
+    let mut writers: Vec<Appender> = (0..5).map(|_| Appender::open(&path).unwrap()).collect();
+    for turn in 0..6 {
+        for (session, writer) in writers.iter_mut().enumerate() {
+            writer.begin().unwrap();
+            let first = turn * (MANY + 3) + 1;
+            (first..first + MANY).for_each(|id| op(writer, id, 9));
+            if turn > 0 {
+                (first - 3..first).for_each(|id| op(writer, id, 9));
+            }
+            assert!(commits_pages(writer, &path), "session {session}, turn {turn}");
+        }
+    }
+    let rows = (1..=6 * (MANY + 3) - 3).collect();
+    (0..5).for_each(|session| check(&path, session, &rows, "sessions in turn"));
+}
+
+/// Rows of all kinds, some longer than a page, are what they are where each is written by INSERT.
+#[test]
+fn pages_have_the_rows_that_inserts_have() {
+    const TABLES: [&str; 6] =
+        ["rocpd_string", "rocpd_api", "rocpd_kernelapi", "rocpd_op", "rocpd_api_ops", "ext_dispatch"];
+    let directory = tempfile::tempdir().unwrap();
+    for (seed, size) in (1..).zip([512, 4096, 65536]) {
+        let tables = [0, 2 << 20].map(|waiting| {
+            let path = directory.path().join(format!("{size}-{waiting}.rpd"));
+            fresh(&path, size);
+            let mut rng = Rng::with_seed(seed);
+            let mut writers: Vec<Appender> = (0..4).map(|_| Appender::open(&path).unwrap()).collect();
+            writers.iter_mut().for_each(|writer| writer.set_waiting(waiting));
+            let mut next = [1; 4];
+            for _ in 0..40 {
+                let who = rng.usize(..writers.len());
+                let writer = &mut writers[who];
+                writer.begin().unwrap();
+                let rows = rng.u64(1..600);
+                (next[who]..next[who] + rows).for_each(|n| kernel(writer, n, &format!("kernel {}", n % 97)));
+                if rng.u8(..3) == 0 {
+                    let text = "x".repeat(rng.usize(..200_000));
+                    api(writer, ApiId::marker(next[who]), "long", &text, 1, 2);
+                }
+                next[who] += rows;
+                writer.commit().unwrap();
+            }
+            let connection = Connection::open(&path).unwrap();
+            assert_eq!(lines(&connection, "PRAGMA integrity_check"), ["ok"], "{size}");
+            let pages = number(&connection, "PRAGMA page_count");
+            let rows = TABLES.map(|table| lines(&connection, &format!("SELECT rowid, * FROM {table}")));
+            (pages, rows)
+        });
+        let [(by_inserts, inserted), (by_pages, paged)] = &tables;
+        assert!(inserted == paged, "pages of {size}");
+        // Each session may leave a page of a table that is not full.
+        let spare = (TABLES.len() * 4) as i64;
+        assert!(*by_pages <= by_inserts + spare, "pages of {size}: {by_pages}, by INSERT {by_inserts}");
+    }
+}
+
+const PROCESSES: u64 = 8;
+
+#[test]
+fn processes_that_end_at_once_write_pages_and_lose_nothing() {
+    const TURNS: u64 = 6;
+    if let Some(path) = file_of_a_child() {
+        let mut appender = Appender::open_within(&path, PATIENCE).unwrap();
+        for turn in 0..TURNS {
+            appender.begin().unwrap();
+            (turn * MANY + 1..=(turn + 1) * MANY).for_each(|id| op(&mut appender, id, 9));
+            assert!(commits_pages(&mut appender, &path), "session {}, turn {turn}", appender.session());
+        }
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("t.rpd");
+    let test = "leaves::processes_that_end_at_once_write_pages_and_lose_nothing";
+    children(PROCESSES as usize, test, &path);
+    let rows = (1..=TURNS * MANY).collect();
+    (0..PROCESSES).for_each(|session| check(&path, session, &rows, "processes at once"));
+}
+
+/// Of each process the file has the transactions that it had committed, whole, whenever it was killed.
+#[test]
+fn processes_that_are_killed_while_they_write_pages() {
+    if let Some(path) = file_of_a_child() {
+        let mut appender = Appender::open_within(&path, PATIENCE).unwrap();
+        for turn in 0.. {
+            appender.begin().unwrap();
+            (turn * MANY + 1..=(turn + 1) * MANY).for_each(|id| op(&mut appender, id, 9));
+            appender.commit().unwrap();
+            // The others have their turn.
+            std::thread::sleep(Duration::from_millis(3));
+        }
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("t.rpd");
+    create(&path).unwrap();
+    let program = std::env::current_exe().unwrap();
+    let test = "leaves::processes_that_are_killed_while_they_write_pages";
+    let mut rng = Rng::with_seed(7);
+    let count = |sessions: u64| {
+        let connection = Connection::open(&path).unwrap();
+        connection.busy_timeout(PATIENCE).unwrap();
+        lines(&connection, "SELECT DISTINCT id >> 32 FROM rocpd_op").len() as u64 >= sessions
+    };
+    let mut sessions = 0;
+    for round in 0..6 {
+        let start = || -> Child {
+            this_test_again(&program, test, FILE, &path)
+                .stdout(Stdio::null())
+                .stderr(Stdio::null())
+                .spawn()
+                .unwrap()
+        };
+        let mut killed: Vec<Child> = (0..3).map(|_| start()).collect();
+        sessions += killed.len() as u64;
+        while !count(sessions) {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        for child in &mut killed {
+            std::thread::sleep(Duration::from_micros(rng.u64(..20_000)));
+            child.kill().unwrap();
+            child.wait().unwrap();
+        }
+        let connection = Connection::open(&path).unwrap();
+        assert_eq!(lines(&connection, "PRAGMA integrity_check"), ["ok"], "round {round}");
+        let whole = format!(
+            "SELECT count(*) FROM (SELECT count(*) AS rows, max(sequenceId) AS last, sum(id - (id >> 32 << 32) <> sequenceId) AS \
+             odd FROM rocpd_op GROUP BY id >> 32) WHERE rows = last AND rows % {MANY} = 0 AND odd = 0"
+        );
+        assert_eq!(number(&connection, &whole), sessions as i64, "round {round}");
+    }
 }
 
 #[test]
@@ -149,16 +308,18 @@ fn a_file_that_others_read_by_its_log() {
     Connection::open(&path).unwrap().execute_batch("PRAGMA journal_mode = wal").unwrap();
     // As long as somebody reads, the file keeps its log.
     let reader = reader(&path);
-    let mut appender = Appender::open(&path).unwrap();
+    let mut appenders = [Appender::open(&path).unwrap(), Appender::open(&path).unwrap()];
     for turn in 0..5 {
-        appender.begin().unwrap();
-        (turn * MANY + 1..=(turn + 1) * MANY).for_each(|id| op(&mut appender, id, 40));
-        appender.commit().unwrap();
+        for appender in &mut appenders {
+            appender.begin().unwrap();
+            (turn * MANY + 1..=(turn + 1) * MANY).for_each(|id| op(appender, id, 40));
+            appender.commit().unwrap();
+        }
     }
     assert_eq!(lines(&reader, "SELECT count(*) FROM rocpd_op"), ["0"]);
     assert_eq!(lines(&reader, "PRAGMA journal_mode"), ["wal"]);
     reader.execute_batch("COMMIT").unwrap();
-    check(&path, 0, &(1..=5 * MANY).collect(), "by its log");
+    (0..2).for_each(|session| check(&path, session, &(1..=5 * MANY).collect(), "by its log"));
 }
 
 #[test]

@@ -11,15 +11,15 @@ use std::time::{Duration, Instant};
 use crate::sample;
 use crate::sample::{every_table, kernel, lines, number, this_test_again};
 
-const FILE: &str = "RPD_TEST_FILE";
+pub(crate) const FILE: &str = "RPD_TEST_FILE";
 /// Long enough for eight writers to take turns on the slowest machine.
-const PATIENCE: Duration = Duration::from_secs(600);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(600);
 
-fn file_of_a_child() -> Option<std::path::PathBuf> {
+pub(crate) fn file_of_a_child() -> Option<std::path::PathBuf> {
     std::env::var_os(FILE).map(Into::into)
 }
 
-fn children(count: usize, test: &str, path: &Path) {
+pub(crate) fn children(count: usize, test: &str, path: &Path) {
     let program = std::env::current_exe().unwrap();
     let start = || {
         this_test_again(&program, test, FILE, path)

@@ -1,6 +1,6 @@
 //! What recording costs a HIP program that does nothing but launch.
 
-use crate::program::{Company, run};
+use crate::program::{Company, peers_checkout, run};
 use crate::sample::{Samples, print_table};
 
 /// Kernel time in ns, streams per GPU, GPUs, launches.
@@ -21,9 +21,10 @@ fn name((kernel_ns, streams, gpus, _): (u32, u32, u32, u32)) -> String {
 
 /// A launch-heavy program without us, with a tool that only passes packets on, and with us.
 pub(crate) fn dispatch(samples: &mut Samples) {
+    let peer = peers_checkout().map(|_| Company::Peer);
     for _ in 0..5 {
         for case in CASES {
-            for company in COMPANIES {
+            for company in COMPANIES.into_iter().chain(peer) {
                 measure(samples, case, company);
             }
         }
@@ -41,6 +42,7 @@ pub(crate) fn dispatch(samples: &mut Samples) {
             case.clone(),
             ratio(Company::Symbols, "wall", Company::Floor),
             ratio(Company::Symbols, "wall", Company::Plain),
+            peer.map_or(String::new(), |peer| ratio(peer, "wall", Company::Plain)),
             of(Company::Plain, "wall"),
             of(Company::Symbols, "recorder CPU"),
             of(Company::Plain, "launch CPU"),
@@ -54,6 +56,7 @@ pub(crate) fn dispatch(samples: &mut Samples) {
         "kernel, streams per GPU, GPUs",
         "wall: recorder / floor",
         "recorder / plain",
+        "rocm-trace-lite / plain",
         "plain, ns per dispatch",
         "recorder's threads, CPU ns per dispatch",
         "launch, CPU ns: plain",

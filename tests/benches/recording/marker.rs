@@ -55,7 +55,7 @@ pub(crate) fn producer(samples: &mut Samples) {
 pub(crate) fn stall(samples: &mut Samples) {
     const THREADS: [u32; 2] = [1, 8];
     const KINDS: [&str; 2] = ["clocks", "mark"];
-    for _ in 0..3 {
+    for _ in 0..5 {
         for threads in THREADS {
             let arguments = ["flood".to_string(), threads.to_string(), (2_000_000 / threads).to_string()];
             record(samples, "stall", &threads.to_string(), &arguments, &KINDS);

@@ -1,6 +1,7 @@
 //! The programs of tests/programs/bench: compiled, run, and what they print.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use crate::harness::{Dir, Loading, Run, Trace, library_symbols, recorder, tool};
@@ -12,6 +13,8 @@ pub(crate) enum Company {
     Plain,
     /// An interceptor that only passes packets on.
     Floor,
+    /// rocm-trace-lite, of the checkout that RPD_PEER names.
+    Peer,
     /// The recorder.
     Recorder,
     /// The recorder, and librpd_hip.so.
@@ -26,6 +29,7 @@ impl Company {
         match self {
             Company::Plain => "plain",
             Company::Floor => "floor",
+            Company::Peer => "rocm-trace-lite",
             Company::Recorder => "recorder",
             Company::Symbols => "recorder with librpd_hip.so",
             Company::Libraries => "recorder with librpd_libraries.so",
@@ -90,6 +94,9 @@ pub(crate) fn run(
     match company {
         Company::Plain => {}
         Company::Floor => run = run.env("HSA_TOOLS_LIB", compiled("floor")),
+        Company::Peer => {
+            run = run.env("HSA_TOOLS_LIB", compiled("peer")).env("RTL_OUTPUT", dir.path("peer.db"));
+        }
         Company::Recorder => {
             run = run.recorded(Loading::Preload).env("RPDT_REPORT", dir.path("report"));
         }
@@ -141,17 +148,14 @@ pub(crate) fn compiled(name: &str) -> PathBuf {
         "deep_calls" => ("deep_calls.hip", "hipcc", &["--offload-arch=gfx900", "--offload-arch=gfx906"]),
         "idle" => ("idle.hip", "hipcc", &["--offload-arch=gfx900", "--offload-arch=gfx906"]),
         "floor" => ("floor.cpp", "c++", &["-shared", "-fPIC", "-DAMD_INTERNAL_BUILD"]),
+        "peer" => return peer(&directory),
         _ => panic!("no program is called {name}"),
     };
     let source = root.join("tests/programs/bench").join(source);
     let program = directory.join(name);
     let changed = |path: &Path| std::fs::metadata(path).and_then(|file| file.modified()).ok();
     if changed(&program) < changed(&source) {
-        // hsa_api_trace.h includes its neighbours as `inc/...`.
-        let inc = directory.join("inc");
-        if !inc.exists() {
-            std::os::unix::fs::symlink("/usr/include/hsa", &inc).unwrap();
-        }
+        with_headers(&directory);
         let mut arguments =
             vec!["-O2".into(), "-I".into(), directory.into_os_string(), "-o".into(), program.clone().into()];
         arguments.push(source.into());
@@ -163,6 +167,39 @@ pub(crate) fn compiled(name: &str) -> PathBuf {
         tool(compiler, &arguments);
     }
     program
+}
+
+/// The checkout of rocm-trace-lite to compare with, if there is one.
+pub(crate) fn peers_checkout() -> Option<PathBuf> {
+    std::env::var_os("RPD_PEER").map(PathBuf::from)
+}
+
+/// rocm-trace-lite's library, with the options of its Makefile.
+fn peer(directory: &Path) -> PathBuf {
+    let (checkout, library) = (peers_checkout().expect("RPD_PEER"), directory.join("librtl.so"));
+    if !library.exists() {
+        with_headers(directory);
+        let mut arguments: Vec<OsString> =
+            ["-O3", "-fPIC", "-std=c++17", "-shared", "-rdynamic", "-D__HIP_PLATFORM_AMD__"]
+                .map(Into::into)
+                .into();
+        arguments.extend(["-DAMD_INTERNAL_BUILD", "-I/usr/include/hsa", "-I"].map(Into::into));
+        arguments.extend([directory.into(), "-o".into(), library.clone().into()]);
+        for source in ["trace_db", "hip_api_intercept", "roctx_shim", "hsa_intercept"] {
+            arguments.push(checkout.join(format!("src/{source}.cpp")).into());
+        }
+        arguments.extend(["-lhsa-runtime64", "-lsqlite3", "-ldl", "-lpthread"].map(Into::into));
+        tool("c++", &arguments);
+    }
+    library
+}
+
+/// hsa_api_trace.h includes its neighbours as `inc/...`.
+fn with_headers(directory: &Path) {
+    let inc = directory.join("inc");
+    if !inc.exists() {
+        std::os::unix::fs::symlink("/usr/include/hsa", &inc).unwrap();
+    }
 }
 
 /// The code object for `gfx` of a program's kernels.

@@ -18,7 +18,7 @@ use rpd_transport::records::Stack;
 use rpd_transport::source::{Answer, Loading, Offer, Source};
 use rpd_transport::thread;
 
-use crate::guard::{bytes, guard, with_recorder};
+use crate::guard::{bytes, guard_without_points, with_recorder, with_recorder_without_points};
 use next::NextFunction;
 
 /// The source of roctx's markers.
@@ -100,7 +100,7 @@ pub(crate) fn version_minor() -> u32 {
 /// # Safety
 /// `message` is null or NUL-terminated.
 pub(crate) unsafe fn mark(next: Option<Mark>, message: *const c_char) {
-    with_recorder(|recorder| {
+    with_recorder_without_points(|recorder| {
         // SAFETY: the caller's promise.
         marker::mark(recorder, marker::USER_MARKER.as_bytes(), unsafe { bytes(message) });
     });
@@ -115,21 +115,21 @@ pub(crate) unsafe fn mark(next: Option<Mark>, message: *const c_char) {
 /// # Safety
 /// `message` is null or NUL-terminated.
 pub(crate) unsafe fn range_push(next: Option<RangePush>, message: *const c_char) -> c_int {
-    with_recorder(|recorder| {
+    with_recorder_without_points(|recorder| {
         // SAFETY: the caller's promise.
         let text = unsafe { bytes(message) };
         marker::push(recorder, Stack::ROCTX, marker::USER_MARKER.as_bytes(), text);
     });
-    let level = guard(0, || marker::level_up(Stack::ROCTX));
+    let level = guard_without_points(0, || marker::level_up(Stack::ROCTX));
     // SAFETY: the caller's promise.
     next.map_or(level, |next| hand_on(|| unsafe { next(message) }))
 }
 
 /// The innermost range of this thread ends: how many are open after it, -1 if there was none.
 pub(crate) fn range_pop(next: Option<RangePop>) -> c_int {
-    let level = guard(None, || marker::level_down(Stack::ROCTX));
+    let level = guard_without_points(None, || marker::level_down(Stack::ROCTX));
     if level.is_some() {
-        with_recorder(|recorder| marker::pop(recorder, Stack::ROCTX));
+        with_recorder_without_points(|recorder| marker::pop(recorder, Stack::ROCTX));
     }
     next.map_or(level.unwrap_or(-1), |next| hand_on(|| next()))
 }

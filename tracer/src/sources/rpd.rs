@@ -8,7 +8,7 @@ use rpd_transport::marker;
 use rpd_transport::records::Stack;
 use rpd_transport::source::Source;
 
-use crate::guard::{bytes, with_recorder};
+use crate::guard::{bytes, with_recorder_without_points};
 
 /// The source.
 pub(crate) struct Rpd;
@@ -35,7 +35,7 @@ pub unsafe extern "C-unwind" fn rpd_mark(
 ) {
     // SAFETY: the caller's promise.
     let (name, args) = unsafe { (bytes(api_name), bytes(args)) };
-    with_recorder(|recorder| marker::mark(recorder, name, args));
+    with_recorder_without_points(|recorder| marker::mark(recorder, name, args));
 }
 
 /// A range of the calling thread begins. Schema 2 has no place for the domain.
@@ -50,13 +50,13 @@ pub unsafe extern "C-unwind" fn rpd_rangePush(
 ) {
     // SAFETY: the caller's promise.
     let (name, args) = unsafe { (bytes(api_name), bytes(args)) };
-    with_recorder(|recorder| marker::push(recorder, Stack::RPD, name, args));
+    with_recorder_without_points(|recorder| marker::push(recorder, Stack::RPD, name, args));
 }
 
 /// The innermost range of the calling thread ends.
 #[unsafe(no_mangle)]
 pub extern "C-unwind" fn rpd_rangePop() {
-    with_recorder(|recorder| marker::pop(recorder, Stack::RPD));
+    with_recorder_without_points(|recorder| marker::pop(recorder, Stack::RPD));
 }
 
 /// As [`rpd_rangePush`], on a stack of its own: calls of an interpreter's functions, which end whether or not the ranges that they
@@ -68,11 +68,11 @@ pub extern "C-unwind" fn rpd_rangePop() {
 pub unsafe extern "C-unwind" fn rpd_framePush(api_name: *const c_char, args: *const c_char) {
     // SAFETY: the caller's promise.
     let (name, args) = unsafe { (bytes(api_name), bytes(args)) };
-    with_recorder(|recorder| marker::push(recorder, Stack::FRAMES, name, args));
+    with_recorder_without_points(|recorder| marker::push(recorder, Stack::FRAMES, name, args));
 }
 
 /// The innermost range of [`rpd_framePush`] of the calling thread ends.
 #[unsafe(no_mangle)]
 pub extern "C-unwind" fn rpd_framePop() {
-    with_recorder(|recorder| marker::pop(recorder, Stack::FRAMES));
+    with_recorder_without_points(|recorder| marker::pop(recorder, Stack::FRAMES));
 }

@@ -5,7 +5,7 @@ use crate::correlation;
 use crate::records::{Copy, Dispatch, LaunchAttributes};
 
 /// Operations held at most; what comes beyond is not linked to its call.
-const MOST: usize = 1 << 16;
+pub(super) const MOST: usize = 1 << 16;
 
 /// The record of something that a GPU did.
 pub(super) enum Operation {

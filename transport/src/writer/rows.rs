@@ -1,6 +1,7 @@
 //! From records to rows: which tables a dispatch, a copy or a marker fills (docs/format.md).
 
 mod calls;
+mod launches;
 
 use std::collections::BTreeSet;
 
@@ -18,6 +19,7 @@ use crate::correlation;
 use crate::recorder::Recorder;
 use crate::records::{Analyzed, Copy, Dispatch, LaunchAttributes, NO_GPU, NO_PACKET, Sensor};
 use crate::source::{AnalysisText, Role, Watch};
+use launches::DescribedLaunches;
 
 /// Ids are renewed by a new session long before they run out: one drain adds at most this many.
 const ID_RESERVE: u64 = 1 << 24;
@@ -109,6 +111,7 @@ pub(super) struct Rows {
     /// Calls of earlier parts for which rows stand in this session, and those of them that came with the open transaction.
     stand_ins: BTreeSet<u64>,
     open_stand_ins: Vec<u64>,
+    described: DescribedLaunches,
     watches: Vec<Watch>,
     /// Whether the sensors of these GPUs are this process's in the open transaction.
     claims: Vec<(u32, bool)>,
@@ -167,6 +170,7 @@ impl Rows {
             recorded: Recorded::default(),
             stand_ins: BTreeSet::new(),
             open_stand_ins: Vec::new(),
+            described: DescribedLaunches::default(),
             watches: recorder.setup.sources.iter().filter_map(|source| source.watch()).collect(),
             claims: Vec::new(),
         }
@@ -200,6 +204,7 @@ impl Rows {
         self.ids = SessionIds::first();
         self.stand_ins.clear();
         self.open_stand_ins.clear();
+        self.described.clear();
         self.names.forget();
         if let Some(frames) = &mut self.frames {
             frames.forget();
@@ -249,6 +254,7 @@ impl Rows {
     /// The open transaction is not in the file; `committed` is.
     pub(super) fn roll_back(&mut self, committed: &Recorded) {
         self.claims.clear();
+        self.described.clear();
         self.recorded = *committed;
         for call in self.open_stand_ins.drain(..) {
             self.stand_ins.remove(&call);
@@ -282,10 +288,15 @@ impl Rows {
                 record.submit_end,
             )?
         };
-        let call_says_all = kernel.role == Role::Kernel && (!linked || record.describes_call());
-        if call_says_all {
-            appender.kernel_api(&launch_of(api, record, kernel))?;
-        }
+        let launch = launch_of(api, record, kernel);
+        let call_says_all = if !linked || record.describes_call() {
+            if kernel.role == Role::Kernel {
+                appender.kernel_api(&launch)?;
+            }
+            true
+        } else {
+            record.ends_launch() && self.described.take(record.correlation) == Some(launch)
+        };
         if record.end == 0 {
             return Ok(());
         }

@@ -3,7 +3,7 @@
 use rpd_schema::{Appender, Error, ErrorKind};
 
 use super::duration_log::LogFeed;
-use super::held::{Held, Operation};
+use super::held::{self, Held, Operation};
 use super::history::FileHistory;
 use super::ranges::RangePart;
 use super::rows::Rows;
@@ -83,6 +83,9 @@ pub(super) struct Sink<'a> {
     log: Option<&'a mut LogFeed>,
     /// Sources whose operations come behind their calls, by their numbers.
     keeps_order: Vec<u8>,
+    /// Kernels whose calls say how they were launched, until the rows of all calls that have ended are there.
+    described: Vec<Operation>,
+    calls_are_there: bool,
     at_stake: AtStake,
     time: Time,
     failed: Option<Error>,
@@ -111,6 +114,8 @@ impl<'a> Sink<'a> {
             history,
             log,
             keeps_order,
+            described: vec![],
+            calls_are_there: false,
             at_stake,
             time,
             failed: None,
@@ -175,14 +180,27 @@ impl<'a> Sink<'a> {
 
     /// The rows of all calls that have ended are there: what is left to drain are operations.
     pub(super) fn all_calls_drained(&mut self) {
-        for operation in self.held.all_calls_drained() {
+        self.calls_are_there = true;
+        let described = std::mem::take(&mut self.described);
+        for operation in described.into_iter().chain(self.held.all_calls_drained()) {
             self.operation(operation);
         }
+    }
+
+    /// Whether the operation had better wait for the row of its call, which may be in a ring that is still to be drained: where that says the
+    /// same, the operation need not.
+    fn waits_for_its_row(&self, operation: &Operation) -> bool {
+        let described = matches!(operation, Operation::Dispatch(record, _) if record.is_described_by_call());
+        described && !self.calls_are_there && self.described.len() < held::MOST
     }
 
     /// An operation, unless its call has not ended.
     fn operation(&mut self, operation: Operation) -> Added {
         let is_behind = self.keeps_order.contains(&operation.source());
+        if !is_behind && self.waits_for_its_row(&operation) {
+            self.described.push(operation);
+            return Added::Operation;
+        }
         let Some((operation, linked)) = self.held.pass_or_hold(operation, is_behind) else {
             return Added::Held;
         };

@@ -24,7 +24,7 @@ use super::command::{self, Completed, Created};
 use super::library::{EnableActivityCallback, RegisterActivityCallback};
 use super::state::{self, HipLibrary};
 use super::{call, device};
-use crate::guard::guard;
+use crate::guard::{guard, guard_without_points};
 use crate::hsa_runtime::known;
 
 /// Tells HIP's second call from its first.
@@ -173,7 +173,7 @@ unsafe extern "C-unwind" fn on_call_at(
     argument: *mut c_void,
     callers: *const u8,
 ) -> *mut c_void {
-    guard(ptr::null_mut(), || {
+    guard_without_points(ptr::null_mut(), || {
         let Some((index, api)) = state::get().and_then(|hip| hip.api(id)) else { return ptr::null_mut() };
         if argument.is_null() {
             return call::enter(index, api, CallPlace::Callers(callers)).cast();

@@ -5,6 +5,7 @@
 
 use std::ffi::c_char;
 use std::fmt::Write;
+use std::mem::MaybeUninit;
 use std::ptr;
 
 use rpd_preload::memory::{self, Copied};
@@ -12,7 +13,7 @@ use rpd_preload::memory::{self, Copied};
 use super::description::{Api, ArgumentField, FieldClass, RowKind, Structure};
 
 /// Bytes kept of one call at most.
-pub(super) const MOST: usize = 768;
+const MOST: usize = 768;
 /// Bytes kept of a text at most.
 const TEXT: usize = 256;
 /// No variable of a program lies below.
@@ -27,11 +28,79 @@ pub(super) enum CallState {
     MaybeLeft,
 }
 
-/// Keeps the arguments of one call to `api`; how many bytes they take.
+/// Room for the arguments of one call.
+pub(super) struct Room([MaybeUninit<u8>; MOST]);
+
+impl Room {
+    #[inline]
+    pub(super) fn new() -> Room {
+        Room([const { MaybeUninit::uninit() }; MOST])
+    }
+
+    /// Keeps the arguments of one call to `api`.
+    ///
+    /// # Safety
+    /// `data` is a hip_api_data_t that HIP has filled for this function, or such memory with anything in it if `call` may have been left.
+    #[inline]
+    pub(super) unsafe fn keep(&mut self, api: &Api, data: *const u8, call: CallState) -> &[u8] {
+        match &api.plain {
+            // SAFETY: the caller's promise, and the pieces are those of this function's arguments.
+            Some(pieces) => unsafe { self.keep_plain(pieces, data) },
+            // SAFETY: the caller's promise.
+            None => unsafe { self.keep_each(api, data, call) },
+        }
+    }
+
+    /// # Safety
+    /// Each piece is of `data`, and together they are [`MOST`] at most.
+    #[inline]
+    unsafe fn keep_plain(&mut self, pieces: &[(usize, usize)], data: *const u8) -> &[u8] {
+        let room = self.0.as_mut_ptr().cast::<u8>();
+        let mut end = 0;
+        for (offset, size) in pieces {
+            // SAFETY: the caller's promise.
+            unsafe { ptr::copy_nonoverlapping(data.add(*offset), room.add(end), *size) };
+            end += size;
+        }
+        // SAFETY: so many bytes were written just now.
+        unsafe { std::slice::from_raw_parts(room, end) }
+    }
+
+    /// # Safety
+    /// As for [`Room::keep`].
+    unsafe fn keep_each(&mut self, api: &Api, data: *const u8, call: CallState) -> &[u8] {
+        self.0.fill(MaybeUninit::new(0));
+        // SAFETY: filled just now.
+        let room = unsafe { &mut *(&raw mut self.0).cast::<[u8; MOST]>() };
+        // SAFETY: the caller's promise.
+        let end = unsafe { keep_each(api, data, call, room) };
+        &room[..end]
+    }
+}
+
+/// The pieces of hip_api_data_t, by offset and size, that are together what is kept of these arguments. None where it takes more than to copy:
+/// texts, and what arguments point to.
+pub(super) fn pieces(fields: &[ArgumentField]) -> Option<Vec<(usize, usize)>> {
+    let mut pieces: Vec<(usize, usize)> = vec![];
+    for field in fields {
+        if field.result || matches!(field.class, FieldClass::Text | FieldClass::Structure(_)) {
+            return None;
+        }
+        let size = stored_size(field);
+        match pieces.last_mut() {
+            Some((offset, before)) if *offset + *before == field.offset => *before += size,
+            _ => pieces.push((field.offset, size)),
+        }
+    }
+    let all: usize = pieces.iter().map(|(_, size)| size).sum();
+    (all + TEXT < MOST).then_some(pieces)
+}
+
+/// Keeps one argument after the other; how many bytes they take.
 ///
 /// # Safety
-/// `data` is a hip_api_data_t that HIP has filled for this function, or such memory with anything in it if `call` may have been left.
-pub(super) unsafe fn keep(api: &Api, data: *const u8, call: CallState, into: &mut [u8; MOST]) -> usize {
+/// As for [`Room::keep`].
+unsafe fn keep_each(api: &Api, data: *const u8, call: CallState, into: &mut [u8; MOST]) -> usize {
     let mut end = 0;
     for field in &api.fields {
         let size = stored_size(field);
@@ -107,7 +176,7 @@ pub(crate) struct Arguments<'a> {
 }
 
 impl<'a> Arguments<'a> {
-    /// What [`keep`] wrote.
+    /// What [`Room::keep`] wrote.
     pub(crate) fn new(api: &'a Api, bytes: &'a [u8]) -> Arguments<'a> {
         Arguments { api, bytes }
     }
@@ -212,4 +281,30 @@ pub(crate) fn unsigned(bytes: &[u8]) -> u64 {
 fn signed(bytes: &[u8]) -> i64 {
     let shift = 64 - 8 * bytes.len().clamp(1, 8) as u32;
     (unsigned(bytes) << shift) as i64 >> shift
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sources::hip::description;
+
+    #[test]
+    fn pieces_are_what_the_arguments_are_one_by_one() {
+        let data: Vec<u8> = (0..2048_u32).map(|byte| (byte * 7 / 4) as u8).collect();
+        let mut plain = 0;
+        for api in description::get().apis.iter().filter(|api| api.plain.is_some()) {
+            let (mut room, mut each) = (Room::new(), [0; MOST]);
+            // SAFETY: more data than any function has, of which no address is followed.
+            let kept = unsafe { room.keep(api, data.as_ptr(), CallState::Open) };
+            // SAFETY: as above.
+            let end = unsafe { keep_each(api, data.as_ptr(), CallState::Open, &mut each) };
+            assert_eq!(kept, &each[..end], "{}", api.name);
+            plain += 1;
+        }
+        let find = |name: &str| description::get().apis.iter().find(|api| api.name == name).unwrap();
+        assert!(plain > 200, "{plain}");
+        assert_eq!(find("hipLaunchKernel").plain, Some(vec![(16, 40), (64, 16)]));
+        assert_eq!(find("hipModuleLoad").plain, None, "a text");
+        assert_eq!(find("hipMalloc").plain, None, "a result");
+    }
 }

@@ -2,12 +2,13 @@
 //!
 //! Only the outermost call is recorded; what HIP calls of itself inside is part of it. Operations that the thread submits meanwhile
 //! refer to it. A call that was left without returning is lost, which the next one finds out ([`crate::call::frame`]).
-//! Cost: two clock readings, the arguments' bytes, one ring push.
+//! Cost: two clock readings, the arguments' bytes, one ring push. What may be a cancellation point is done inside [`cancellation::rarely`]:
+//! questions to HIP and the runtime, stack frames, and what [`thread`] does for the first record and where a ring is full.
 
 use std::cell::{Cell, UnsafeCell};
 use std::ptr;
 
-use rpd_preload::clock;
+use rpd_preload::{cancellation, clock};
 use rpd_transport::correlation;
 use rpd_transport::counters;
 use rpd_transport::recorder::{self, Recorder};
@@ -16,7 +17,7 @@ use rpd_transport::records::{KernelId, NO_KERNEL};
 use rpd_transport::stack;
 use rpd_transport::thread;
 
-use super::arguments::{self, Arguments, MOST, unsigned};
+use super::arguments::{Arguments, CallState, Room, unsigned};
 use super::command::Created;
 use super::description::{Api, ArgumentRole, RowKind, StreamPlace};
 use super::launch::{LAUNCH_CONFIG_STREAM, launch, transfer};
@@ -149,9 +150,10 @@ pub(super) fn enter(index: u16, api: &'static Api, place: CallPlace) -> *mut u8 
             Some(StreamPlace::Argument(offset)) => StreamAt::Argument(kept.wrapping_add(offset).cast()),
             Some(StreamPlace::Config(_)) | None => StreamAt::Known(0),
         };
+        let start = clock::monotonic();
+        current.start.set(start);
         // SAFETY: marked above; on the thread's own stack or in the room, so that it stays mapped even if the call is left.
-        unsafe { open_call::begin(id, kept, stream, api.is_launch()) };
-        current.start.set(clock::monotonic());
+        unsafe { open_call::begin((id, start), kept, stream, api.is_launch()) };
         kept
     });
     entered.unwrap_or(ptr::null_mut())
@@ -202,11 +204,10 @@ pub(super) fn find_kernel() {
         if current.kernel.get() != NO_KERNEL {
             return;
         }
-        let mut room = [0; MOST];
+        let mut room = Room::new();
         // SAFETY: the data was filled just now, at the beginning of this very call.
-        let length =
-            unsafe { arguments::keep(api, current.data.get(), arguments::CallState::Open, &mut room) };
-        let argument = |role| argument(api, &room[..length], role);
+        let bytes = unsafe { room.keep(api, current.data.get(), CallState::Open) };
+        let argument = |role| argument(api, bytes, role);
         current.kernel.set(kernel::named_by(
             api,
             argument(ArgumentRole::Function),
@@ -225,15 +226,14 @@ pub(super) fn created() -> Created {
         if !matches!(api.row, RowKind::Kernel | RowKind::Copy { .. }) {
             return;
         }
-        let mut room = [0; MOST];
-        let call = arguments::CallState::MaybeLeft;
+        let mut room = Room::new();
         // SAFETY: mapped, whatever has become of the call: the thread may have left it, and be in one that is not recorded.
-        let length = unsafe { arguments::keep(api, current.data.get(), call, &mut room) };
-        if let Some(copy) = transfer(api, &room[..length]) {
+        let bytes = unsafe { room.keep(api, current.data.get(), CallState::MaybeLeft) };
+        if let Some(copy) = transfer(api, bytes) {
             let ends = pointer::CopyEnds::of(&copy);
             created.ends = Some((ends.dst_gpu, ends.src_gpu));
         } else {
-            let launch = launch(api, &room[..length]);
+            let launch = launch(api, bytes);
             (created.stream, created.kernel) = (launch.stream, current.kernel.get());
             (created.grid, created.workgroup, created.shared) =
                 (launch.grid, launch.workgroup, launch.shared);
@@ -278,20 +278,20 @@ pub(super) fn exit(index: u16, data: *const u8) {
 /// # Safety
 /// `data` is HIP's data of a call to `api` that is about to return.
 unsafe fn record(recorder: &'static Recorder, api: &Api, data: *const u8, call: &mut records::Call) {
-    let mut room = [0; MOST];
+    let mut room = Room::new();
     // SAFETY: the caller's promise.
-    let length = unsafe { arguments::keep(api, data, arguments::CallState::Open, &mut room) };
-    let bytes = &room[..length];
-    call.arguments = length as u32;
+    let bytes = unsafe { room.keep(api, data, CallState::Open) };
+    call.arguments = bytes.len() as u32;
     let argument = |role| argument(api, bytes, role);
     match api.row {
         // A dispatch knows its kernel better; only a launch without one (a captured one, one that failed) must say it.
         RowKind::Kernel if call.submitted == 0 && call.kernel == NO_KERNEL => {
-            call.kernel =
-                kernel::named_by(api, argument(ArgumentRole::Function), argument(ArgumentRole::Stream));
+            let (function, stream) = (argument(ArgumentRole::Function), argument(ArgumentRole::Stream));
+            call.kernel = cancellation::rarely(|| kernel::named_by(api, function, stream));
         }
         RowKind::Copy { .. } => {
-            let ends = pointer::CopyEnds::of(&transfer(api, bytes).unwrap_or_default());
+            let copy = transfer(api, bytes).unwrap_or_default();
+            let ends = cancellation::rarely(|| pointer::CopyEnds::of(&copy));
             (call.dst_gpu, call.src_gpu, call.pinned) = (ends.dst_gpu, ends.src_gpu, ends.pinned.into());
         }
         _ => {}
@@ -300,7 +300,7 @@ unsafe fn record(recorder: &'static Recorder, api: &Api, data: *const u8, call: 
         None => thread::end_call(recorder, call, [bytes, &[]]),
         Some(stacks) => {
             let mut words = [0; stack::MOST];
-            let frames = stack::frames(stacks, &mut words);
+            let frames = cancellation::rarely(|| stack::frames(stacks, &mut words));
             thread::end_call(recorder, call, [bytes, bytemuck::cast_slice(frames)]);
         }
     }

@@ -5,6 +5,8 @@
 
 use std::sync::OnceLock;
 
+use super::arguments;
+
 static TEXT: &str = include_str!("description/hip_api.tsv");
 
 /// A HIP version as its own table of names tells it.
@@ -158,6 +160,8 @@ pub(crate) struct Api {
     pub(crate) stream: Option<StreamPlace>,
     /// Its arguments in order.
     pub(crate) fields: Vec<ArgumentField>,
+    /// See [`arguments::pieces`].
+    pub(super) plain: Option<Vec<(usize, usize)>>,
 }
 
 impl Api {
@@ -261,7 +265,8 @@ fn api(mut cells: impl Iterator<Item = &'static str>) -> Option<Api> {
         (_, FieldClass::Structure(Structure::LaunchConfig)) => Some(StreamPlace::Config(field.offset)),
         _ => None,
     });
-    Some(Api { name, since, row, stream, fields })
+    let plain = arguments::pieces(&fields);
+    Some(Api { name, since, row, stream, fields, plain })
 }
 
 fn field(text: &'static str) -> Option<ArgumentField> {

@@ -19,7 +19,7 @@ use super::command::{self, Completed, Created};
 use super::state::{self, HipLibrary, HipState};
 use super::{call, device};
 use crate::gpu::kernels;
-use crate::guard::guard;
+use crate::guard::{guard, guard_without_points};
 use crate::hsa_runtime::known;
 
 /// Domain of commands.
@@ -131,7 +131,7 @@ fn remember() {
 
 /// The call is about to return.
 unsafe extern "C-unwind" fn on_return(id: u32, data: *mut c_void) {
-    guard((), || {
+    guard_without_points((), || {
         if let Some((index, _)) = state::get().and_then(|hip| hip.api(id)) {
             call::exit(index, data.cast());
         }

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use super::call::CallPlace;
 use super::description::{self, StreamPlace};
 use super::{call, state};
-use crate::guard::guard;
+use crate::guard::{guard, guard_without_points};
 
 /// dim3.
 #[derive(Clone, Copy)]
@@ -87,7 +87,7 @@ fn enter<const TARGET: usize>(place: u16, data: *mut u8, size: usize) -> *mut u8
     if TARGET == SYMBOLS && !state::is_by_symbols() {
         return ptr::null_mut();
     }
-    guard(ptr::null_mut(), || {
+    guard_without_points(ptr::null_mut(), || {
         call::enter(place, &description::get().apis[place as usize], CallPlace::Data(data, size))
     })
 }
@@ -97,7 +97,7 @@ fn enter<const TARGET: usize>(place: u16, data: *mut u8, size: usize) -> *mut u8
 fn filled(place: u16) {
     let api = &description::get().apis[place as usize];
     if matches!(api.stream, Some(StreamPlace::Config(_))) {
-        guard((), call::stands);
+        guard_without_points((), call::stands);
     }
     if api.is_launch() && state::get().is_some_and(|hip| hip.times_commands) {
         guard((), call::find_kernel);
@@ -106,7 +106,7 @@ fn filled(place: u16) {
 
 #[inline]
 fn exit(place: u16, data: *const u8) {
-    guard((), || call::exit(place, data));
+    guard_without_points((), || call::exit(place, data));
 }
 
 macro_rules! wrappers {

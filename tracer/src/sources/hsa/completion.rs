@@ -423,11 +423,11 @@ impl Watcher {
 
 impl Watched {
     fn fetch(&mut self) {
-        while let Ok(dispatch) = self.ends.in_flight.pop() {
+        self.ends.in_flight.drain(|dispatch| {
             self.seen = dispatch.record.sequence + 1;
             self.recorded += usize::from(dispatch.recorded);
             self.waiting.push_back(dispatch);
-        }
+        });
     }
 
     /// Makes records of what has completed, looking at most `behind` operations past one that has not.
@@ -513,13 +513,12 @@ impl Watched {
     /// The runtime is through with the queue, and everything submitted to it was fetched.
     fn is_destroyed(&self) -> bool {
         self.ends.queue.is_some_and(|queue| queue.destroyed.load(Ordering::Acquire))
-            && self.ends.in_flight.is_abandoned()
-            && self.ends.in_flight.is_empty()
+            && self.ends.in_flight.is_over()
     }
 
     /// The queue was destroyed and everything on it has ended.
     fn is_gone(&self) -> bool {
-        self.ends.in_flight.is_abandoned() && self.ends.in_flight.is_empty() && self.waiting.is_empty()
+        self.ends.in_flight.is_over() && self.waiting.is_empty()
     }
 }
 

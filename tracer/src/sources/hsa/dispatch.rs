@@ -1,7 +1,8 @@
 //! What happens to the packets of a queue on their way to the hardware.
 //!
 //! Runs on the thread that rang the doorbell, under the queue's lock, inside the runtime: it may not wait, lock or call the
-//! runtime on its usual path. Cost: two clock readings, one copy of each packet, one ring push per dispatch. A dispatch with a signal of
+//! runtime on its usual path. Cost: one copy of each packet, one ring push per dispatch, and two clock readings unless the dispatches are of the call that the
+//! thread is in. A dispatch with a signal of
 //! the application takes a lock that it shares with a 64th of all such signals, and memory for the times, see [`super::app_signal`]. For a
 //! copy kernel it asks the runtime whose memory the kernel copies.
 
@@ -17,7 +18,7 @@ use rpd_transport::thread;
 
 use super::app_signal::{Claim, OperationKind};
 use super::functions;
-use super::in_flight::{InFlight, TimesFrom};
+use super::in_flight::{InFlight, InFlightSender, TimesFrom, in_flight_queue};
 use super::queue::{Ends, HwQueue};
 use super::signal;
 use super::state::Hsa;
@@ -37,7 +38,7 @@ pub(super) struct QueueInterceptor {
     batch: Vec<Packet>,
     /// Their dispatches, until the hardware has them.
     timed: Vec<InFlight>,
-    in_flight: rtrb::Producer<InFlight>,
+    in_flight: InFlightSender,
     spare: rtrb::Consumer<Signal>,
     kernels: kernels::Cache,
     replacer: Replacer,
@@ -48,7 +49,7 @@ pub(super) struct QueueInterceptor {
 impl QueueInterceptor {
     /// With rings for `capacity` dispatches, and the ends of the completion thread.
     pub(super) fn new(capacity: usize) -> (QueueInterceptor, Ends) {
-        let (to_completion, in_flight) = rtrb::RingBuffer::new(capacity);
+        let (to_completion, in_flight) = in_flight_queue(capacity);
         let (spare, signals) = rtrb::RingBuffer::new(capacity);
         let interceptor = QueueInterceptor {
             batch: Vec::with_capacity(64),
@@ -98,26 +99,37 @@ impl QueueInterceptor {
         if queue.is_ahead(end) {
             hold_back(queue, end);
         }
-        let start = clock::monotonic();
         self.batch.clear();
         self.timed.clear();
         for (place, packet) in packets.iter().enumerate() {
             self.prepare(queue, packet, index + place as u64, recorded);
         }
+        let of_call = self.begin_of_call();
+        let now = || of_call.unwrap_or_else(clock::monotonic);
+        let start = now();
         // SAFETY: only `intercept` calls this, inside its callback; the batch has every packet given.
         unsafe { passage.take(&self.batch) };
         if self.timed.is_empty() {
             return;
         }
-        let end = clock::monotonic();
+        let end = now();
         queue.submitted.fetch_add(self.timed.len() as u64, Ordering::Release);
         for mut dispatch in self.timed.drain(..) {
             dispatch.record.submit_start = start;
             dispatch.record.submit_end = end;
             // `prepare` has made sure of the room.
-            let _ = self.in_flight.push(dispatch);
+            self.in_flight.push(dispatch);
         }
-        queue.hsa.completion.notice(self.in_flight.slots() < self.in_flight.buffer().capacity() / 2);
+        queue.hsa.completion.notice(self.in_flight.is_pressed());
+    }
+
+    /// When the call began that all of these packets are of, if it is the one that this thread is in. Its record has the times of the
+    /// submission, and the clock need not be read.
+    fn begin_of_call(&self) -> Option<u64> {
+        let (first, others) = self.timed.split_first()?;
+        let call = first.record.correlation;
+        let is_of_it = |dispatch: &InFlight| dispatch.record.correlation == call;
+        call::began(call).filter(|_| call != correlation::NONE && others.iter().all(is_of_it))
     }
 
     /// Puts one packet into the batch, a dispatch with a signal that times it.
@@ -161,7 +173,7 @@ impl QueueInterceptor {
                 let mut in_use = None;
                 if let Some((kernel, used)) = replaced {
                     self.batch.extend(used.gate().into_iter().flatten());
-                    (record.kernel, in_use) = (kernel.unwrap_or(record.kernel), Some(used));
+                    (record.kernel, in_use) = (kernel.unwrap_or(record.kernel), Some(Box::new(used)));
                 }
                 let reserved = queue.reservations.cause(index);
                 let is_handed_over = reserved.call == correlation::NONE;

@@ -11,7 +11,7 @@ use rpd_preload::lock::{self, lock, lock_within};
 use rpd_transport::log;
 
 use super::dispatch::{self, QueueInterceptor};
-use super::in_flight::InFlight;
+use super::in_flight::InFlightReceiver;
 use super::queue_error::ErrorCallback;
 use super::reservation::{self, Reservations};
 use super::signal;
@@ -419,14 +419,14 @@ pub(super) struct Ends {
     /// Whose they are.
     pub(super) queue: Option<&'static HwQueue>,
     /// Dispatches handed to the hardware.
-    pub(super) in_flight: rtrb::Consumer<InFlight>,
+    pub(super) in_flight: InFlightReceiver,
     /// Signals ready for use.
     spare: rtrb::Producer<Signal>,
 }
 
 impl Ends {
     /// Both ends of a queue's rings, with room for `capacity` dispatches.
-    pub(super) fn new(in_flight: rtrb::Consumer<InFlight>, spare: rtrb::Producer<Signal>) -> Ends {
+    pub(super) fn new(in_flight: InFlightReceiver, spare: rtrb::Producer<Signal>) -> Ends {
         Ends { queue: None, in_flight, spare }
     }
 

@@ -9,6 +9,7 @@ mod place;
 use std::cell::RefCell;
 use std::sync::atomic::{self, AtomicU32, Ordering};
 
+use rpd_preload::cancellation;
 use rpd_transport::correlation;
 
 use place::Place;
@@ -16,7 +17,7 @@ use place::Place;
 use super::queue::HwQueue;
 use super::state::get;
 use crate::call::{self, CausingCall};
-use crate::guard::guard;
+use crate::guard::guard_without_points;
 use crate::hsa_runtime::abi::Queue;
 
 /// Set in a place's call: the call launches one kernel.
@@ -72,7 +73,8 @@ impl Recent {
         // The runtime's queues lie on pages of their own.
         let place = &mut self.queues[(queue as usize >> 12) % Recent::PLACES];
         if place.0 != queue as usize {
-            *place = (queue as usize, get().filter(|hsa| hsa.usable())?.queues.get(queue as usize));
+            let hsa = get().filter(|hsa| hsa.usable())?;
+            *place = (queue as usize, cancellation::rarely(|| hsa.queues.get(queue as usize)));
         }
         place.1
     }
@@ -86,7 +88,7 @@ thread_local! {
 /// The calling thread has taken `count` places of `queue` from `index` on.
 #[inline]
 fn reserve(queue: *const Queue, index: u64, count: u64) {
-    guard((), || {
+    guard_without_points((), || {
         let cause = call::submits();
         if cause.call == correlation::NONE {
             return;

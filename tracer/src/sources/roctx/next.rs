@@ -28,6 +28,10 @@ const REFRESH: &CStr = c"rpd_roctx_refresh";
 
 /// The recorder is in the process now. Our own libroctx64.so, where the program has it already, sends calls here from now on.
 pub(crate) fn arrived() {
+    // Every process comes by here. Where the library is not loaded, the loader would look for it in each directory that may have one.
+    if !library::is_loaded("libroctx64.so") {
+        return;
+    }
     let library = Loaded::find(LIBRARIES[0]);
     // SAFETY: only our library has a function of that name, which takes nothing.
     let refresh = library.and_then(|library| unsafe { library.function::<extern "C-unwind" fn()>(REFRESH) });

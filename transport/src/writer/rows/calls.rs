@@ -51,13 +51,13 @@ impl Rows {
         Ok(())
     }
 
-    /// A launch that dispatched nothing: it was captured, or it failed.
+    /// A launch that dispatched nothing: it was captured, it failed, or HIP times it.
     fn launch(&mut self, appender: &mut Appender, call: &Call, launch: &Launch) -> Result<(), Error> {
         let kernel = match call.kernel {
             NO_KERNEL => None,
             id => Some(self.names.get(id, appender)?),
         };
-        appender.kernel_api(&KernelApiRow {
+        let row = KernelApiRow {
             api: self.call_id(call.correlation),
             stream: launch.stream,
             grid: launch.grid,
@@ -69,7 +69,12 @@ impl Rows {
             release_fence: Fence::Unknown,
             code_object: kernel.map_or(rpd_schema::CodeObjectId::UNKNOWN, |kernel| kernel.code_object),
             kernel_name: kernel.map_or(appender.empty(), |kernel| kernel.name),
-        })
+        };
+        appender.kernel_api(&row)?;
+        if call.commanded != 0 {
+            self.described.add(call.correlation, row);
+        }
+        Ok(())
     }
 
     fn transfer(&mut self, appender: &mut Appender, call: &Call, copy: &Transfer) -> Result<(), Error> {
