@@ -574,6 +574,8 @@ fn another_profiler_gets_cupti_where_that_is_allowed() {
         let said = "another profiler takes CUPTI (RPDT_CUPTI_YIELD)";
         assert_eq!(ran.stderr.contains(said), yields == "1", "{ran}");
         let trace = dir.whole_trace();
+        let left = trace.metadata("session::0::cuda_unavailable");
+        assert_eq!(left.len(), usize::from(yields == "1"), "{left:?}");
         // The other one keeps it.
         assert_eq!(operations(&trace), map(&[("KernelExecution", kernels)]), "{ran}");
         expect_linked_so_far(&trace);
@@ -881,18 +883,37 @@ fn what_cupti_cannot_do_is_said_and_counted() {
     let ran = ran.recorded(Loading::Preload).run();
     let said = "cuptiActivityFlushAll answers CUPTI_ERROR_UNKNOWN (999)";
     assert_eq!(ran.expect(0).stderr.matches(said).count(), 1, "{ran}");
+    // The buffers that CUPTI keeps are in the file, which has nothing else.
+    let trace = dir.trace("trace.rpd");
+    let lost = trace.lost();
+    assert!(
+        lost.iter().any(|(cause, count)| cause.ends_with("cupti_unreadable") && count != "0"),
+        "{lost:?}"
+    );
+    assert_eq!(operations(&trace), map(&[]));
 }
 
 #[test]
 fn streams_of_each_context_are_queues_of_their_own() {
     let dir = Dir::new();
-    let trace = dir.succeeded(&work(&dir, "context=5 context=3").recorded(Loading::Preload).run());
+    let trace =
+        dir.succeeded(&work(&dir, "context=5 context=3 copy=3 launch=2").recorded(Loading::Preload).run());
     let queues = counts(&trace, "select '' || queueId, count(*) from rocpd_op group by 1");
-    assert_eq!(queues, map(&[("7", 5), ("13", 5), ("196615", 3), ("196621", 3)]));
+    assert_eq!(queues, map(&[("7", 5), ("13", 5), ("196615", 3), ("196621", 3), ("65549", 5)]));
+    // Rows of launches and copies, and waits for streams, have the same numbers.
+    let same = "select count(*) from rocpd_op O join rocpd_api_ops L on L.op_id = O.id join (select api_ptr_id, stream from rocpd_kernelapi
+        union all select api_ptr_id, stream from rocpd_copyapi) S on S.api_ptr_id = L.api_id where S.stream = printf('0x%x', O.queueId)";
+    assert_eq!(trace.number(same), 21);
+    let waits =
+        counts(&trace, "select args, count(*) from api where apiName = 'cuStreamSynchronize' group by 1");
+    assert_eq!(
+        waits.into_keys().collect::<Vec<_>>(),
+        ["stream=0x1000d", "stream=0x30007", "stream=0x3000d", "stream=0x7", "stream=0xd"]
+    );
     let facts = trace.metadata("session::0::cuda::stream::%");
     let streams: Vec<&str> =
         facts.keys().map(|key| key.strip_prefix("session::0::cuda::stream::").unwrap()).collect();
-    assert_eq!(streams, ["2::13", "3::13"]);
+    assert_eq!(streams, ["1::13", "2::13", "3::13"]);
 }
 
 /// A directory with libcuda alone, for LD_LIBRARY_PATH.
@@ -1025,7 +1046,8 @@ fn the_stream_of_an_operation_is_its_queue_in_reports_and_exports() {
         .collect();
     assert_eq!(found, map(&by_stream), "{top}");
     assert_eq!(top.lines().filter(|line| line.contains("stream")).count(), 5, "{top}");
-    for (stream, count) in by_stream {
+    // As tables have it, and as `rpd api` shows it.
+    for (stream, count) in by_stream.into_iter().chain([("0xd", by_stream[0].1)]) {
         let ops = rpd(&["top", "--by", "gpu", "--csv", "--stream", stream]);
         assert!(ops.lines().any(|line| line.starts_with(&format!("GPU {gpu},{count},"))), "{stream}: {ops}");
     }
@@ -1038,6 +1060,10 @@ fn the_stream_of_an_operation_is_its_queue_in_reports_and_exports() {
             *streams.entry(stream.to_string()).or_default() += 1;
             assert_eq!(event["args"].get("hip_stream"), None, "{event}");
         }
+        let is_of_driver = event["name"]
+            .as_str()
+            .is_some_and(|name| name.starts_with("cuLaunch") || name.starts_with("cuGraph"));
+        assert!(!is_of_driver || event["cat"] == "cuda_driver", "{event}");
     }
     assert_eq!(streams, map(&by_stream));
 }
@@ -1054,7 +1080,9 @@ fn record_says_which_options_are_for_amd_alone() {
     };
     let said = record(&["--stackframes", "--hsa-apis", "all", "--cuda-graphs", "launch"]);
     assert!(said.contains("; GPUs of NVIDIA's have nothing of --stackframes, --hsa-apis"), "{said}");
-    assert!(!record(&["--cuda-apis", "args"]).contains("nothing of"));
+    assert!(!record(&["--cuda-apis", "args", "--log", "log.csv"]).contains("nothing of"));
+    let lines = std::fs::read_to_string(dir.path("log.csv")).unwrap();
+    assert_eq!(lines.lines().filter(|line| line.contains("empty")).count(), 10, "{lines}");
     let arguments =
         dir.trace("t.rpd").texts("select distinct args from api where apiName = 'cuLaunchKernel'");
     assert!(arguments.len() == 1 && arguments[0].contains("gridDimX=3"), "{arguments:?}");

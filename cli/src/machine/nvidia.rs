@@ -153,7 +153,11 @@ fn cupti(system: &System) -> Finding {
         (None, None, None) => Finding::missing(
             subject,
             "no libcupti.so.13 or .12 where the loader, the CUDA toolkit and Python have it",
-            "pip install nvidia-cuda-cupti, or RPDT_CUPTI=/path/to/libcupti.so.13; a program that brings one, as PyTorch does, is recorded",
+            format!(
+                "pip install nvidia-cuda-cupti{}, or RPDT_CUPTI=/path/to/libcupti.so.{}; a program that brings one, as PyTorch does, is recorded",
+                if is_old { "-cu12" } else { "" },
+                if is_old { 12 } else { 13 },
+            ),
         ),
     }
 }

@@ -172,7 +172,8 @@ impl Probe {
             variables.push((SOCKETS, handlers.sockets()));
         }
         let log = self.log.or_else(|| self.auto.is_none().then(|| "console".into()));
-        let saves_code = self.auto.is_some() && std::env::var_os("RPDT_SAVE_CODE").is_none();
+        let counts_blocks = self.auto.is_some();
+        let saves_code = counts_blocks && std::env::var_os("RPDT_SAVE_CODE").is_none();
         if let Some(auto) = self.auto {
             let how = if self.any_grid { ",any-grid" } else { "" };
             variables.push(("RPDT_COUNT_BLOCKS", format!("{auto}{how}").into()));
@@ -194,6 +195,7 @@ impl Probe {
             command: self.command,
             probing: Probing {
                 instruments: self.instrumented,
+                counts_blocks,
                 variables,
                 shows_variables: self.env_dump,
                 handlers,

@@ -199,6 +199,8 @@ impl Recorded {
 pub(super) struct Probing {
     /// Instrumented kernels were asked for.
     pub(super) instruments: bool,
+    /// Kernels whose basic blocks are counted were.
+    pub(super) counts_blocks: bool,
     /// Variables for the recorder.
     pub(super) variables: Vec<(&'static str, OsString)>,
     /// What the command gets is printed.
@@ -254,9 +256,8 @@ impl Record {
             ("--timing", self.timing.name().is_some()),
             ("--hip-apis", self.hip_apis.is_some()),
             ("--hsa-apis", self.hsa_apis.is_some()),
-            ("--log", self.log.is_some()),
             ("--kernel-cache", self.kernel_cache.is_some()),
-            ("rpd probe", self.probing.instruments),
+            ("rpd probe", self.probing.instruments || self.probing.counts_blocks),
         ];
         asked.into_iter().filter(|(_, is_asked)| *is_asked).map(|(name, _)| name).collect()
     }
@@ -442,7 +443,7 @@ impl Record {
         }
         environment.extend(choices.into_iter().filter_map(|(name, value)| Some((name, value?.into()))));
         let for_amd_alone = self.for_amd_alone();
-        let Probing { instruments, variables, shows_variables, mut handlers } = self.probing;
+        let Probing { instruments, variables, shows_variables, mut handlers, .. } = self.probing;
         environment.extend(variables);
         let Tooled { environment: of_tools, finds_performance } = self.tooled;
         let of_tools = of_tools.iter().map(|(name, value)| (OsStr::new(name), OsString::from(value)));

@@ -1,6 +1,6 @@
 //! The JSON that PyTorch's profiler (Kineto) writes, which HolisticTraceAnalysis and other tools of PyTorch read.
 //!
-//! Such tools go by categories and names: calls are `cuda_runtime` also where they are HIP's, copies are named `Memcpy HtoD (Host -> Device)`
+//! Such tools go by categories and names: calls are `cuda_runtime` also where they are HIP's and `cuda_driver` where they are the driver's or HSA's, copies are named `Memcpy HtoD (Host -> Device)`
 //! and the like, and what has a `stream` is work of a GPU. A launch and what it caused have the same `correlation`, and an arrow `ac2g` with
 //! that number.
 
@@ -118,6 +118,7 @@ impl Events for Trace {
         let category = match call.sort {
             Sort::Hsa => "cuda_driver",
             Sort::Other => "cpu_op",
+            _ if is_of_driver(texts.name(call.name)?) => "cuda_driver",
             _ => "cuda_runtime",
         };
         let bytes = begin(&mut self.elements, category, texts.name(call.name)?)?;
@@ -155,6 +156,9 @@ impl Events for Trace {
         let shown = op.shown(texts)?;
         let op_type = texts.name(op.op_type)?;
         let (category, own_name) = match op.kind {
+            OpKind::Copy if op.details.copy_gpus.is_some_and(|(from, to)| from != to) => {
+                ("gpu_memcpy", Some(b"Memcpy PtoP (Device -> Device)".to_vec()))
+            }
             OpKind::Copy => ("gpu_memcpy", Some(copy_name(op_type))),
             OpKind::Fill => ("gpu_memset", Some(b"Memset (Device)".to_vec())),
             // A GPU that waits does no work: no stream, or tools would count it.
@@ -281,6 +285,11 @@ fn begin<'a>(elements: &'a mut Elements, category: &str, name: &[u8]) -> Result<
     bytes.extend_from_slice(name);
     bytes.push(b'"');
     Ok(bytes)
+}
+
+/// Whether a call is of CUDA's driver: `cuLaunchKernel`.
+fn is_of_driver(name: &[u8]) -> bool {
+    name.strip_prefix(b"cu").and_then(|rest| rest.first()).is_some_and(u8::is_ascii_uppercase)
 }
 
 /// The number of a queue among streams: HolisticTraceAnalysis takes 0 and -1 for none.

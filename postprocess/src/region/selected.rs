@@ -307,6 +307,7 @@ struct OnStream {
 impl OnStream {
     fn of(trace: &Connection, version: Version, streams: &[String]) -> Result<OnStream> {
         let calls = calls_on(trace, version, streams)?;
+        let numbers: Vec<i64> = streams.iter().filter_map(|stream| number(stream.trim())).collect();
         let queues = QueueStreams::of(trace)?;
         let (mut queued, mut all_queued) = (Ids::default(), Ids::default());
         let mut rows = trace.prepare("SELECT id, gpuId, queueId FROM rocpd_op")?;
@@ -318,7 +319,7 @@ impl OnStream {
             };
             if queues.has(gpu) {
                 all_queued.add(op);
-                if streams.iter().any(|asked| asked.trim().parse() == Ok(queue)) {
+                if numbers.contains(&queue) {
                     queued.add(op);
                 }
             }
@@ -328,6 +329,14 @@ impl OnStream {
 
     fn has(&self, op: i64, call: i64) -> bool {
         if self.all_queued.has(op) { self.queued.has(op) } else { self.calls.has(call) }
+    }
+}
+
+/// The number of a stream, as tables have it or as arguments do: `13` or `0xd`.
+fn number(stream: &str) -> Option<i64> {
+    match stream.strip_prefix("0x") {
+        Some(digits) => i64::from_str_radix(digits, 16).ok(),
+        None => stream.parse().ok(),
     }
 }
 

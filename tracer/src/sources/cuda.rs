@@ -146,6 +146,8 @@ impl Source for Cuda {
     fn facts(&self, add: &mut dyn FnMut(&str, &str)) {
         if let Some(why) = attach::refusal() {
             add("cuda_unavailable", &why);
+        } else if state::current().is_left() {
+            add("cuda_unavailable", "left to another profiler of the process (RPDT_CUPTI_YIELD)");
         }
         if attach::current().is_some_and(|attached| attached.is_on_wall_clock.load(Ordering::Relaxed)) {
             add("cuda::clock", "CLOCK_REALTIME, converted: CUPTI refuses the recorder's clock");

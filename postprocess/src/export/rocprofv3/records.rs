@@ -187,7 +187,7 @@ impl Reader<'_> {
         let type_text = self.texts.get(op_type)?;
         let kind = OpKind::of(&type_text);
         let of_op = details.of_op(kind, op.id, (op.gpu, op.queue), call.map(|call| call.id))?;
-        let (launch, copied) = (of_op.launch, of_op.copy_bytes);
+        let (launch, copied, sides) = (of_op.launch, of_op.copy_bytes, of_op.copy_gpus);
         let stream = handle(of_op.stream).unwrap_or(0);
         let thread = call.map_or(0, |call| call.thread.2);
         let call = call.map_or(0, |call| call.id);
@@ -198,7 +198,7 @@ impl Reader<'_> {
                 1 => (HOST, HOST),
                 2 => (HOST, gpu),
                 3 => (gpu, HOST),
-                _ => (gpu, gpu),
+                _ => sides.map_or((gpu, gpu), |(from, to)| (agent(from), agent(to))),
             };
             let bytes = copied.unwrap_or(0);
             return format.copy(&Copied { direction, from, to, bytes, stream, thread, call, times });

@@ -59,6 +59,8 @@ pub(in crate::export) struct OpDetails<'a> {
     pub(in crate::export) cluster: Option<[i64; 3]>,
     /// What was copied, bytes.
     pub(in crate::export) copy_bytes: Option<i64>,
+    /// The GPUs from which and to which it was copied, where neither side is the host.
+    pub(in crate::export) copy_gpus: Option<(i64, i64)>,
     /// Where it was launched, as the trace has it; empty where that is not known.
     pub(in crate::export) stream: &'a str,
     /// The number of its queue is that of its stream.
@@ -94,6 +96,7 @@ pub(in crate::export) struct Details<'trace> {
 struct OfCall {
     launch: Option<Launch>,
     copy_bytes: Option<i64>,
+    copy_gpus: Option<(i64, i64)>,
     stream: String,
 }
 
@@ -149,7 +152,12 @@ impl<'trace> Details<'trace> {
             dispatches: question(trace, &layout, ("ext_dispatch", "op_id"), &LAUNCH)?,
             attributes: question(trace, &layout, ("ext_launchattribute", "op_id"), &ATTRIBUTES)?,
             launches: question(trace, &layout, ("rocpd_kernelapi", "api_ptr_id"), &launch)?,
-            copies: question(trace, &layout, ("rocpd_copyapi", "api_ptr_id"), &["size", "stream"])?,
+            copies: question(
+                trace,
+                &layout,
+                ("rocpd_copyapi", "api_ptr_id"),
+                &["size", "stream", "srcDevice", "dstDevice"],
+            )?,
             calls,
             registers: Registers { rows: registers, known: FxHashMap::default() },
             last: None,
@@ -188,9 +196,11 @@ impl<'trace> Details<'trace> {
         {
             self.last = Some((call, self.of_call(call)?));
         }
-        let (launch, copy_bytes, mut stream) = match &self.last {
-            Some((last, of)) if call == Some(*last) => (of.launch, of.copy_bytes, of.stream.trim()),
-            _ => (None, None, ""),
+        let (launch, copy_bytes, copy_gpus, mut stream) = match &self.last {
+            Some((last, of)) if call == Some(*last) => {
+                (of.launch, of.copy_bytes, of.copy_gpus, of.stream.trim())
+            }
+            _ => (None, None, None, ""),
         };
         let is_queue_stream = self.queues.has(gpu);
         if is_queue_stream {
@@ -198,7 +208,8 @@ impl<'trace> Details<'trace> {
             write!(self.queue, "{queue}")?;
             stream = &self.queue;
         }
-        Ok(OpDetails { launch: own.or(launch), graph_node, cluster, copy_bytes, stream, is_queue_stream })
+        let launch = own.or(launch);
+        Ok(OpDetails { launch, graph_node, cluster, copy_bytes, copy_gpus, stream, is_queue_stream })
     }
 
     fn of_call(&mut self, call: i64) -> Result<OfCall> {
@@ -206,15 +217,18 @@ impl<'trace> Details<'trace> {
             let found =
                 launches.query_row([call], |row| Ok((values(row)?, text(row, LAUNCH.len())?))).optional()?;
             if let Some((values, stream)) = found {
-                return Ok(OfCall { launch: Some(self.registers.launch(values)?), copy_bytes: None, stream });
+                let launch = Some(self.registers.launch(values)?);
+                return Ok(OfCall { launch, stream, ..OfCall::default() });
             }
         }
         if let Some(copies) = &mut self.copies {
-            let found = copies
-                .query_row([call], |row| Ok((row.get_ref(0)?.as_i64().ok(), text(row, 1)?)))
-                .optional()?;
-            if let Some((copy_bytes, stream)) = found {
-                return Ok(OfCall { launch: None, copy_bytes, stream });
+            let found = copies.query_row([call], |row| {
+                let number = |column| row.get_ref(column).map(|value| value.as_i64().ok());
+                let gpus = number(2)?.zip(number(3)?).filter(|(from, to)| *from >= 0 && *to >= 0);
+                Ok(OfCall { launch: None, copy_bytes: number(0)?, copy_gpus: gpus, stream: text(row, 1)? })
+            });
+            if let Some(found) = found.optional()? {
+                return Ok(found);
             }
         }
         let mut stream = String::new();
@@ -224,7 +238,7 @@ impl<'trace> Details<'trace> {
         {
             stream = stream_of_launch(&function, &arguments).unwrap_or_default().to_string();
         }
-        Ok(OfCall { launch: None, copy_bytes: None, stream })
+        Ok(OfCall { stream, ..OfCall::default() })
     }
 }
 

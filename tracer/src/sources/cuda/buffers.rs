@@ -102,6 +102,11 @@ impl Buffers {
         None
     }
 
+    /// How many CUPTI has.
+    pub(super) fn given(&self) -> usize {
+        lock(&self.given).len()
+    }
+
     /// CUPTI gives one back, with so many bytes of records, and uses it no more.
     pub(super) fn take_back(&self, start: *mut u8, valid: usize) {
         let mut given = lock(&self.given);
@@ -154,7 +159,7 @@ mod tests {
         let buffers = Buffers::new(2);
         buffers.prepare();
         let given = [buffers.give().unwrap(), buffers.give().unwrap()];
-        assert!(buffers.give().is_none(), "there may be two");
+        assert!(buffers.give().is_none() && buffers.given() == 2, "there may be two");
         for start in given {
             // SAFETY: of that size; nobody else uses it.
             unsafe { start.write_bytes(7, SIZE) };

@@ -254,18 +254,30 @@ fn flush(recorder: &'static Recorder, attachment: &Attachment, decoder: &mut Dec
     if answer != status::SUCCESS {
         static SAID: Once = Once::new();
         say(&SAID, "give its records back: cuptiActivityFlushAll", attachment, answer);
+        // Before that it is asked again.
+        if is_last {
+            lose(recorder, Cause::VendorUnreadable, attachment.buffers.given());
+        }
     }
     let mut dropped = 0;
     // SAFETY: the buffers of the whole process, and a place for the number, which begins anew.
     let answer = unsafe { (attachment.cupti.dropped)(std::ptr::null_mut(), 0, &raw mut dropped) };
     if answer == status::SUCCESS && dropped > 0 {
-        recorder.counters.lose(Cause::VendorFull, dropped as u64);
+        lose(recorder, Cause::VendorFull, dropped);
         decoder.has_lost();
     }
     read(recorder, attachment, decoder);
     decoder.end(is_last);
     COLLECTOR.outstanding.store(decoder.outstanding, Ordering::Relaxed);
     recorder.in_use();
+}
+
+/// So many are lost. The file says so, also where nothing else comes into it.
+fn lose(recorder: &'static Recorder, cause: Cause, count: usize) {
+    if count > 0 {
+        recorder.counters.lose(cause, count as u64);
+        recorder.requests.start(recorder);
+    }
 }
 
 /// CUPTI could not do `what` was asked of it.
@@ -292,7 +304,7 @@ fn read(recorder: &'static Recorder, attachment: &Attachment, decoder: &mut Deco
             if answer != status::MAX_LIMIT_REACHED {
                 static SAID: Once = Once::new();
                 say(&SAID, "read its own records: cuptiActivityGetNextRecord", attachment, answer);
-                recorder.counters.lose(Cause::VendorUnreadable, 1);
+                lose(recorder, Cause::VendorUnreadable, 1);
                 decoder.has_lost();
             }
             attachment.buffers.done(filled);

@@ -20,7 +20,7 @@ use super::detail::{Behind, Details};
 use super::functions::{self, Capture, Functions};
 use super::kernel::Kernels;
 use super::queue::StreamQueues;
-use super::record::{Activity, ApiCall, KernelRun, Operation, What};
+use super::record::{Activity, ApiCall, Detail, KernelRun, Operation, What};
 use super::wall_clock::WallClock;
 use super::{callback, device, facts};
 
@@ -169,7 +169,12 @@ impl Decoder {
                 self.capture(&call);
                 self.call(&call, 0);
             }
-            Activity::Detail(call, detail) => self.details.add(call, Behind::detail(&detail)),
+            Activity::Detail(call, mut detail) => {
+                if let Detail::Synchronization { context, stream, .. } = &mut detail {
+                    *stream = self.queues.known(*context, *stream).unwrap_or(*stream);
+                }
+                self.details.add(call, Behind::detail(&detail));
+            }
             Activity::Fact(fact) => facts::add(&fact),
             Activity::Operation(operation) => {
                 // SAFETY: the caller's promise.
@@ -406,6 +411,7 @@ impl Decoder {
         gpu: u32,
         run: &KernelRun,
     ) {
+        let queue = self.queues.number(gpu, operation.context, operation.stream);
         let dispatch = records::Dispatch {
             submit_start: operation.start,
             submit_end: operation.start,
@@ -417,10 +423,10 @@ impl Decoder {
             completion: 0,
             sequence: run.grid_id,
             correlation: cause.id,
-            stream: operation.stream.into(),
+            stream: queue.into(),
             kernel,
             gpu,
-            queue: self.queues.number(gpu, operation.context, operation.stream),
+            queue,
             tid: self.recorder.pid,
             dst_gpu: gpu,
             src_gpu: gpu,

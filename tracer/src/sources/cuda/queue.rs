@@ -6,24 +6,35 @@ use std::sync::{LazyLock, Mutex};
 use rpd_preload::lock::lock;
 use rustc_hash::FxHashMap;
 
-/// By GPU and stream, the context whose stream has that number in the file: the first that was seen.
-static FIRST: LazyLock<Mutex<HashMap<(u32, u32), u32>>> = LazyLock::new(Mutex::default);
+/// By GPU and number in the file, the context and stream that have it: whichever was seen first.
+static TAKEN: LazyLock<Mutex<HashMap<(u32, u32), (u32, u32)>>> = LazyLock::new(Mutex::default);
 
-/// StreamQueues whose numbers are known, by GPU, context and stream: a number never changes.
+/// Queues whose numbers are known, by context and stream; a context is of one GPU. A number never changes.
 #[derive(Default)]
-pub(super) struct StreamQueues(FxHashMap<(u32, u32, u32), u32>);
+pub(super) struct StreamQueues(FxHashMap<(u32, u32), u32>);
 
 impl StreamQueues {
     /// The queue that is that stream.
     pub(super) fn number(&mut self, gpu: u32, context: u32, stream: u32) -> u32 {
-        *self.0.entry((gpu, context, stream)).or_insert_with(|| number(gpu, context, stream))
+        *self.0.entry((context, stream)).or_insert_with(|| number(gpu, context, stream))
+    }
+
+    /// The queue of a stream, if operations were seen there.
+    pub(super) fn known(&self, context: u32, stream: u32) -> Option<u32> {
+        self.0.get(&(context, stream)).copied()
     }
 }
 
-/// Each context numbers its streams anew: those of further contexts on one GPU have the context's number in the upper 16 bits.
+/// Each context numbers its streams anew: those of further contexts on one GPU have the context's number in the upper 16 bits, or the next number
+/// that is free.
 fn number(gpu: u32, context: u32, stream: u32) -> u32 {
-    let first = *lock(&FIRST).entry((gpu, stream)).or_insert(context);
-    if first == context { stream } else { context << 16 | stream & 0xffff }
+    let mut taken = lock(&TAKEN);
+    let composed = context << 16 | stream & 0xffff;
+    let further = (0..=u32::MAX).map(|more| composed.wrapping_add(more));
+    std::iter::once(stream)
+        .chain(further)
+        .find(|number| *taken.entry((gpu, *number)).or_insert((context, stream)) == (context, stream))
+        .unwrap_or(stream)
 }
 
 #[cfg(test)]
@@ -39,6 +50,14 @@ mod tests {
         assert_eq!(number(gpu + 1, 3, 7), 7, "queues are each GPU's own");
         assert_eq!(number(gpu, 3, 13), 13, "no other has it");
         let mut queues = StreamQueues::default();
+        assert_eq!(queues.known(3, 7), None);
         assert_eq!([(); 2].map(|()| queues.number(gpu, 3, 7)), [0x3_0007; 2]);
+        assert_eq!(queues.known(3, 7), Some(0x3_0007));
+        // One that has so many streams that its number is what another's would be.
+        assert_eq!(number(gpu, 1, 20), 20);
+        assert_eq!(number(gpu, 2, 0x1_0014), 0x1_0014);
+        assert_eq!(number(gpu, 1, 0x2_0014), 0x2_0014);
+        assert_eq!(number(gpu, 2, 20), 0x2_0015, "0x2_0014 is taken");
+        assert_eq!(number(gpu, 2, 20), 0x2_0015);
     }
 }
