@@ -1,7 +1,8 @@
-// The code of a kernel: what it needs, its instructions with the lines of the source, its basic blocks as a graph, and how often they ran.
+// The code of a kernel: what it needs, its instructions with the lines of the source, its basic blocks as a graph, how often they ran, and how fast that is.
 
 import { make } from "./elements.mjs";
 import { bytes, count, duration, shown } from "./format.mjs";
+import { RooflineChart } from "./roofline.mjs";
 
 const MOST_LINES = 3000;
 const SVG = "http://www.w3.org/2000/svg";
@@ -66,6 +67,7 @@ export class Code {
   constructor(server) {
     this.server = server;
     this.kernel = null;
+    this.roofline = new RooflineChart(server);
     this.root = make("div", { class: "code" }, make("p", { class: "soft" }, "Select a kernel: its code is shown here."));
   }
 
@@ -85,7 +87,9 @@ export class Code {
     this.asking = new AbortController();
     this.root.replaceChildren(make("p", { class: "soft", role: "status" }, "Reading the code"));
     try {
-      this.put(await this.server.code(name, source, this.asking.signal), text);
+      const found = await this.server.code(name, source, this.asking.signal);
+      this.put(found, text);
+      if (found.blocks) this.roofline.show(name, source);
     } catch (error) {
       if (error.name === "AbortError") return;
       this.asked = null;
@@ -102,6 +106,7 @@ export class Code {
       ...found.missing.map((why) => make("p", { class: "soft" }, shown(why))),
       builds.length ? make("div", { class: "builds" }, builds) : null,
       make("p", {}, make("code", {}, shown(found.command))),
+      found.blocks ? this.roofline.root : null,
     ].filter(Boolean));
   }
 

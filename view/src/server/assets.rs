@@ -41,6 +41,7 @@ assets! {
     "panes.mjs": SCRIPT,
     "recording.mjs": SCRIPT,
     "reports.mjs": SCRIPT,
+    "roofline.mjs": SCRIPT,
     "rows.mjs": SCRIPT,
     "runs.mjs": SCRIPT,
     "server.mjs": SCRIPT,
