@@ -211,10 +211,13 @@ impl Loader {
         // SAFETY: the runtime lives, and waits for this thread before it goes (`stop`).
         let memory =
             unsafe { CounterMemory::allocate(&self.runtime, gpu.agent, made.kernels.iter().map(size).sum()) };
-        let Some(memory) = memory.map(Arc::new) else {
-            // SAFETY: as above; nothing has its kernels.
-            unsafe { self.runtime.code.unload(executable) };
-            return Err("the runtime has no memory for counters".into());
+        let memory = match memory {
+            Ok(memory) => Arc::new(memory),
+            Err(why) => {
+                // SAFETY: as above; nothing has its kernels.
+                unsafe { self.runtime.code.unload(executable) };
+                return Err(why.into());
+            }
         };
         let outcome = self.of_the_program(gpu) as u32;
         let lines = SourceLines::of(bytes).unwrap_or_default();
