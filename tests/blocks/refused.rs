@@ -151,18 +151,18 @@ fn what_the_runtime_refuses_is_named() {
     plain.expect(0);
     let memory = "nothing is counted on GPU 0: the runtime has no memory for counters";
     let cases = [
-        ("hsa_amd_memory_pool_allocate 1", memory),
-        ("hsa_amd_memory_pool_allocate 2", memory),
+        ("hsa_amd_memory_pool_allocate 1 1", memory),
+        ("hsa_amd_memory_pool_allocate 2 2", memory),
         (
-            "hsa_amd_memory_async_copy 1",
+            "hsa_amd_memory_async_copy 1 1",
             "nothing is counted on GPU 0: the memory of its counters cannot be written",
         ),
         (
-            "hsa_amd_memory_async_copy 2",
+            "hsa_amd_memory_async_copy 2 2",
             "nothing is counted on GPU 0: the addresses of its counters cannot be written",
         ),
         (
-            "hsa_executable_iterate_symbols 1",
+            "hsa_executable_iterate_symbols 1 1",
             "straight is not counted on GPU 0: the runtime does not name its copy",
         ),
     ];
@@ -190,29 +190,33 @@ fn what_the_runtime_refuses_is_named() {
 #[test]
 fn counters_that_cannot_be_read_are_read_later() {
     let dir = Dir::new();
-    // Two copies make the counters ready; then they are read every second.
-    let ran = with(
-        refusing(&dir, "hsa_amd_memory_async_copy 3 4").env("LOGDUR_FILTER", "^collatz$"),
-        &["collatz=3", "pause=2", "collatz=4"],
-    )
-    .run();
+    let run = refusing(&dir, "reads 1 1").env("LOGDUR_FILTER", "^collatz$");
+    // They are read every second.
+    let ran = with(run, &["collatz=3", "pause=2", "collatz=4"]).run();
     let trace = dir.succeeded(&ran);
     assert_eq!(counted_collatz(&trace), (7, 7 * WAVES), "{ran}");
     assert_eq!(trace.number("select count(*) from ext_instrumentation where reason <> ''"), 0, "{ran}");
 }
 
-/// Counters that cannot be read at all: the dispatch says so.
+/// Counters that cannot be read at all, of a kernel that stays and of one that is unloaded: a dispatch of each says so.
 #[test]
 fn counters_that_are_lost_are_named() {
     let dir = Dir::new();
     let module = format!("module={}", aql_code_object("gfx900").display());
-    let ran =
-        refusing(&dir, "hsa_amd_memory_async_copy 3 3").env("LOGDUR_FILTER", "^aql_count$").arg(module).run();
-    let trace = dir.succeeded(&ran);
-    let reasons = trace.texts("select reason from ext_instrumentation order by reason desc");
-    assert_eq!(reasons, ["the counters could not be read", "", ""], "{ran}");
-    let counts = "select count(distinct instrumentation_id) from ext_blockcount";
-    assert_eq!(trace.number(counts), 2, "{ran}");
+    let run = refusing(&dir, "all_reads 1 1000000").env("LOGDUR_FILTER", "^(collatz|aql_count)$");
+    let trace = dir.succeeded(&with(run, &["collatz=3", &module]).run());
+    let sql = "select S.string || ': ' || I.reason from ext_instrumentation I join rocpd_string S on S.id = I.kernelName_id
+        order by I.op_id";
+    let [lost, of_collatz] =
+        ["aql_count", "collatz"].map(|of| format!("{of}: the counters could not be read"));
+    let earlier = "collatz: ".to_string();
+    let expected = [&earlier, &earlier, &of_collatz, &lost, &lost, &lost];
+    assert_eq!(trace.texts(sql).iter().collect::<Vec<_>>(), expected);
+    let counts = "select count(*) from sqlite_master where name = 'ext_blockcount'";
+    assert!(
+        trace.number(counts) == 0 || trace.number("select count(*) from ext_blockcount") == 0,
+        "none counts for others"
+    );
 }
 
 /// A workgroup whose waves have no room with more registers runs as it is.
