@@ -1,11 +1,9 @@
-// The code of a kernel: what it needs, its instructions with the lines of the source, its basic blocks as a graph, how often they ran, and how fast that is.
+// The code of a kernel: what it needs, its instructions with the lines of the source, its basic blocks as a graph, and how often they ran.
 
-import { make } from "./elements.mjs";
+import { make, svg } from "./elements.mjs";
 import { bytes, count, duration, shown } from "./format.mjs";
-import { RooflineChart } from "./roofline.mjs";
 
 const MOST_LINES = 3000;
-const SVG = "http://www.w3.org/2000/svg";
 const NODE = { width: 118, height: 34, right: 26, below: 30 };
 const MOST_BLOCKS = 400;
 
@@ -56,18 +54,10 @@ export function heatOf(counted, { blocks, instructions }) {
   return of;
 }
 
-const svg = (tag, attributes, ...content) => {
-  const made = document.createElementNS(SVG, tag);
-  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, String(value));
-  made.append(...content);
-  return made;
-};
-
 export class Code {
   constructor(server) {
     this.server = server;
     this.kernel = null;
-    this.roofline = new RooflineChart(server);
     this.root = make("div", { class: "code" }, make("p", { class: "soft" }, "Select a kernel: its code is shown here."));
   }
 
@@ -87,9 +77,10 @@ export class Code {
     this.asking = new AbortController();
     this.root.replaceChildren(make("p", { class: "soft", role: "status" }, "Reading the code"));
     try {
-      const found = await this.server.code(name, source, this.asking.signal);
+      const { signal } = this.asking;
+      const found = await this.server.code(name, source, signal);
       this.put(found, text);
-      if (found.blocks) this.roofline.show(name, source);
+      if (found.blocks) (await import("./roofline.mjs")).show(this, name, source, signal);
     } catch (error) {
       if (error.name === "AbortError") return;
       this.asked = null;
@@ -106,7 +97,6 @@ export class Code {
       ...found.missing.map((why) => make("p", { class: "soft" }, shown(why))),
       builds.length ? make("div", { class: "builds" }, builds) : null,
       make("p", {}, make("code", {}, shown(found.command))),
-      found.blocks ? this.roofline.root : null,
     ].filter(Boolean));
   }
 
@@ -126,9 +116,8 @@ export class Code {
   }
 
   counted(blocks) {
-    const intensity = blocks.flops_per_byte === null ? "" : `, ${blocks.flops_per_byte.toFixed(2)} floating-point operations for each byte`;
     const executed = blocks.executed === null ? "" : `: ${count(blocks.executed)} instructions executed by waves`;
-    return make("p", { class: "soft" }, `Counted in ${count(blocks.dispatches)} dispatches${executed}${intensity}. The darker, the more of them.`);
+    return make("p", { class: "soft" }, `Counted in ${count(blocks.dispatches)} dispatches${executed}. The darker, the more of them.`);
   }
 
   build({ candidate, listing, all_instructions: all }, heat) {

@@ -1,13 +1,25 @@
 // How fast counted kernels compute and move data, below the roof that the peaks of a GPU make: a chart whose axes are logarithmic, and a table.
+// The code pane loads this when it shows a kernel whose blocks were counted.
 
-import { make } from "./elements.mjs";
+import { make, svg } from "./elements.mjs";
 import { count, number, shown } from "./format.mjs";
 
-const SVG = "http://www.w3.org/2000/svg";
 const CHART = { width: 560, height: 270, left: 62, right: 16, top: 22, bottom: 38 };
 const MOST_ROWS = 50;
 /** What people say of their GPU: key, name, example. */
 const PEAKS = [["gflops", "Peak GFLOP/s", "13400"], ["gbytes", "Peak GB/s", "1024"]];
+
+const STYLE = `
+.roofline { margin-top: 14px; max-width: 900px; }
+.roofline input { width: 10em; padding: 2px 7px; }
+.roofline svg { max-width: 100%; height: auto; }
+.roofline .line { stroke: var(--faint); fill: none; }
+.roofline .roof { stroke: var(--accent); stroke-width: 2; fill: none; }
+.roofline text { fill: var(--soft); font-size: 11px; }
+.roofline circle.asked { fill: var(--hot); stroke: var(--text); stroke-width: 1.5; }
+.roofline circle.other { fill: var(--back); stroke: var(--soft); stroke-width: 1.5; }
+.roofline tr[aria-current] { font-weight: 620; }
+`;
 
 /** From the power of ten below the least of these numbers, all above 0, to that above the greatest. @param {number[]} numbers */
 export function axisOf(numbers) {
@@ -45,13 +57,6 @@ export function roofOf({ gflops, gbytes }, { across, up }) {
 
 const power = (of) => (of >= -3 && of <= 5 ? number(10 ** of) : `1e${of}`);
 
-const svg = (tag, attributes, ...content) => {
-  const made = document.createElementNS(SVG, tag);
-  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, String(value));
-  made.append(...content);
-  return made;
-};
-
 const rate = (value) => (value === null || value === undefined ? "" : value.toFixed(2));
 
 const COLUMNS = [
@@ -61,14 +66,32 @@ const COLUMNS = [
   ["times of", ({ roofline }) => (roofline ? `${roofline.time_of} dispatches` : "not known")],
 ];
 
-export class RooflineChart {
-  constructor(server) {
-    this.server = server;
-    this.peaks = {};
-    const fields = PEAKS.map(([key, name, example]) => make("label", {}, `${name} `, make("input", {
-      type: "number", min: "0", step: "any", placeholder: example, "data-peak": key,
+/** What people have said of their GPU, for all kernels. */
+const said = {};
+
+let isStyled = false;
+
+/** Shows the roofline behind the code of the kernel with this number of its name. */
+export function show(code, name, source, signal) {
+  if (!isStyled) {
+    const sheet = new CSSStyleSheet();
+    sheet.replaceSync(STYLE);
+    document.adoptedStyleSheets.push(sheet);
+    isStyled = true;
+  }
+  const roofline = new RooflineChart(code.server, name, source, signal);
+  code.root.append(roofline.root);
+  return roofline.ask();
+}
+
+class RooflineChart {
+  constructor(server, name, source, signal) {
+    Object.assign(this, { server, name, source });
+    signal.addEventListener("abort", () => this.asking.abort());
+    const fields = PEAKS.map(([key, words, example]) => make("label", {}, `${words} `, make("input", {
+      type: "number", min: "0", step: "any", placeholder: example, "data-peak": key, value: said[key],
       change: ({ target }) => {
-        this.peaks[key] = target.value;
+        said[key] = target.value;
         this.ask();
       },
     })));
@@ -76,19 +99,13 @@ export class RooflineChart {
     this.root = make("section", { class: "roofline" }, make("h2", {}, "Roofline of the counted kernels"), make("div", { class: "controls" }, fields), this.body);
   }
 
-  /** Shows the kernel with this number of its name. */
-  show(name, source) {
-    Object.assign(this, { name, source });
-    this.ask();
-  }
-
   async ask() {
     this.asking?.abort();
     this.asking = new AbortController();
-    const said = Object.entries(this.peaks).filter(([, value]) => value !== "");
+    const known = Object.entries(said).filter(([, value]) => value !== "");
     try {
-      const found = await this.server.roofline(this.name, this.source, Object.fromEntries(said), this.asking.signal);
-      this.put(found, Object.fromEntries(said.map(([key, value]) => [key, Number(value)])));
+      const found = await this.server.roofline({ name: this.name, source: this.source, ...Object.fromEntries(known) }, this.asking.signal);
+      this.put(found, Object.fromEntries(known.map(([key, value]) => [key, Number(value)])));
     } catch (error) {
       if (error.name !== "AbortError") this.body.replaceChildren(make("p", { class: "wrong" }, shown(error.message)));
     }

@@ -83,6 +83,15 @@ fn options(asked: &str) -> Option<(Options, bool)> {
     Some((options, any_grid))
 }
 
+/// What is known of the queue of a dispatch.
+#[derive(Clone, Copy)]
+pub(crate) struct QueueFacts {
+    /// Compute units that it may use, where that is known.
+    pub(crate) compute_units: Option<u32>,
+    /// Its GPU has had no other queue.
+    pub(crate) is_only: bool,
+}
+
 /// What dispatches of one kernel have in common, whose counts are added up.
 #[derive(Clone, Copy)]
 struct Geometry {
@@ -187,8 +196,7 @@ impl CountedKernel {
         may_wait.then(|| self.config.waiting.enter(place, is_in_order, &self.waiting))
     }
 
-    /// A slot for the dispatch at `place`, if that is to be counted and one is free. It may run on so many compute units, where that is known.
-    /// `is_in_order`: as for [`CountedKernel::enter`].
+    /// A slot for the dispatch at `place`, on that queue, if it is to be counted and one is free. `is_in_order`: as for [`CountedKernel::enter`].
     ///
     /// # Errors
     /// It runs the application's kernel. What is returned then, if anything, is to be kept until it has completed.
@@ -196,7 +204,7 @@ impl CountedKernel {
         self: &Arc<CountedKernel>,
         place: DispatchPlace,
         launch: &Launch,
-        compute_units: Option<u32>,
+        queue: QueueFacts,
         is_in_order: bool,
     ) -> Result<CountingUse, Option<WaitingUse>> {
         let waiting = self.enter(place, is_in_order);
@@ -209,8 +217,10 @@ impl CountedKernel {
         let gets_larger =
             || residency.is_some_and(|residency| is_larger(*residency)) && is_larger(with_lds());
         let company = waiting.as_ref().map_or(Company::Nobody, WaitingUse::company);
+        // Others need another queue, or no order on this one.
+        let may_be_joined = !(queue.is_only && is_in_order);
         // It has no number, so that the first dispatch that is to be counted is one that can be.
-        if company == Company::Unknown && gets_larger() {
+        if company == Company::Unknown && may_be_joined && gets_larger() {
             self.is_tried.store(true, Ordering::Relaxed);
             return Err(waiting);
         }
@@ -226,7 +236,7 @@ impl CountedKernel {
             let sizes = launch.grid.iter().zip(launch.workgroup);
             let counts = sizes.map(|(grid, size)| u64::from(grid.div_ceil(u32::from(size).max(1))));
             let workgroups = counts.fold(1, u64::saturating_mul);
-            let loses_some = |residency: &Residency| residency.loses_some(workgroups, compute_units);
+            let loses_some = |residency: &Residency| residency.loses_some(workgroups, queue.compute_units);
             if loses_some(residency) && loses_some(&with_lds()) {
                 self.may_hang.store(true, Ordering::Relaxed);
                 return Err(waiting);
@@ -334,6 +344,11 @@ mod tests {
         Arc::new(CountedKernel::new(Box::leak(Box::new(config)), 3, &[100, 200], kernel.rewritten))
     }
 
+    /// One of several queues.
+    fn beside_others(compute_units: Option<u32>) -> QueueFacts {
+        QueueFacts { compute_units, is_only: false }
+    }
+
     fn launch(grid: u32, workgroup: u16) -> Launch {
         Launch {
             grid: [grid, 1, 1],
@@ -348,7 +363,10 @@ mod tests {
     fn dispatches_of_one_geometry_share_a_slot() {
         let kernel = counted(Dispatches::All);
         let begin = |grid| {
-            kernel.begin((0, 1, 2), &launch(grid, 64), None, true).ok().map(|used| (used.object(), used))
+            kernel
+                .begin((0, 1, 2), &launch(grid, 64), beside_others(None), true)
+                .ok()
+                .map(|used| (used.object(), used))
         };
         let (first, one) = begin(64).unwrap();
         assert_eq!(begin(64).map(|(object, used)| (object, used.complete()).0), Some(first));
@@ -376,12 +394,13 @@ mod tests {
     #[test]
     fn what_does_not_fit_or_is_not_meant_runs_as_it_is() {
         let kernel = counted(Dispatches::OneIn(2));
-        let begin = |workgroup| kernel.begin((0, 1, 2), &launch(512, workgroup), None, true).is_ok();
+        let begin =
+            |workgroup| kernel.begin((0, 1, 2), &launch(512, workgroup), beside_others(None), true).is_ok();
         assert_eq!([begin(64), begin(64), begin(0), begin(0)], [false, true, false, false]);
         assert!(kernel.too_large.load(Ordering::Relaxed));
         let kernel = large(true, true);
         assert!(
-            kernel.begin((0, 1, 2), &launch(512, 512), None, true).is_err(),
+            kernel.begin((0, 1, 2), &launch(512, 512), beside_others(None), true).is_err(),
             "eight waves, one of each SIMD"
         );
         assert!(kernel.too_large.load(Ordering::Relaxed));
@@ -394,7 +413,7 @@ mod tests {
             // One that ends alone.
             drop(kernel.enter((0, 1, 1), true));
             let launch = Launch { group_segment: lds, ..launch(workgroups * 256 - 7, 256) };
-            let begins = kernel.begin((0, 1, 2), &launch, compute_units, true).is_ok();
+            let begins = kernel.begin((0, 1, 2), &launch, beside_others(compute_units), true).is_ok();
             assert_eq!(kernel.may_hang.load(Ordering::Relaxed), !begins);
             begins
         };
@@ -408,7 +427,7 @@ mod tests {
         assert!([1, 4, 30].iter().all(|workgroups| begins(true, *workgroups, 0, Some(3))));
         // Workgroups that do not wait may run one after the other.
         let kernel = large(false, false);
-        assert!(kernel.begin((0, 1, 2), &launch(30 * 256, 256), Some(3), true).is_ok());
+        assert!(kernel.begin((0, 1, 2), &launch(30 * 256, 256), beside_others(Some(3)), true).is_ok());
     }
 
     #[test]
@@ -416,7 +435,7 @@ mod tests {
         let kernel = large(true, false);
         let other = Arc::new(CountedKernel::new(kernel.config, 4, &[300], kernel.rewritten.clone()));
         let begin = |kernel: &Arc<CountedKernel>, queue| {
-            kernel.begin((0, queue, 2), &launch(256, 256), Some(3), true)
+            kernel.begin((0, queue, 2), &launch(256, 256), beside_others(Some(3)), true)
         };
         for kernel in [&kernel, &other] {
             drop(kernel.enter((0, 1, 1), true));
@@ -441,7 +460,7 @@ mod tests {
     #[test]
     fn the_first_of_two_that_wait_for_each_other_is_no_larger_either() {
         let begin = |kernel: &Arc<CountedKernel>, queue| {
-            kernel.begin((0, queue, 2), &launch(256, 256), Some(3), true)
+            kernel.begin((0, queue, 2), &launch(256, 256), beside_others(Some(3)), true)
         };
         for dispatches in [Dispatches::All, Dispatches::First, Dispatches::OneIn(1)] {
             let first = of_large(true, false, dispatches);
@@ -458,6 +477,13 @@ mod tests {
             assert!(begin(&alone, 1).is_err());
             assert!(alone.is_tried.load(Ordering::Relaxed));
             assert!(begin(&alone, 1).is_ok());
+            // On the only queue of the GPU nobody joins one, unless it has no order.
+            let only = QueueFacts { compute_units: Some(3), is_only: true };
+            let begins = |is_in_order| {
+                let kernel = Arc::new(CountedKernel::new(first.config, 5, &[400], first.rewritten.clone()));
+                kernel.begin((0, 1, 2), &launch(256, 256), only, is_in_order).is_ok()
+            };
+            assert_eq!([begins(true), begins(false)], [true, false]);
             // And one that gets no larger.
             let mut same = first.rewritten.clone();
             same.registers.vgprs = 4;
@@ -486,7 +512,9 @@ mod tests {
         let round = |_| {
             let mut used = Vec::with_capacity(1000);
             let begin = read(Clock::ThreadCpu);
-            (0..1000).for_each(|place| used.extend(kernel.begin((0, 1, place), &shape, Some(64), true)));
+            (0..1000).for_each(|place| {
+                used.extend(kernel.begin((0, 1, place), &shape, beside_others(Some(64)), true))
+            });
             let taken = read(Clock::ThreadCpu) - begin;
             assert_eq!(used.len(), 1000);
             used.iter().for_each(CountingUse::complete);
@@ -522,8 +550,10 @@ mod tests {
     fn any_number_of_geometries_is_counted_where_a_slot_is_free() {
         let kernel = counted(Dispatches::All);
         for grid in 1..500 {
-            let used =
-                kernel.begin((0, 1, grid.into()), &launch(grid, 64), None, true).ok().expect("a free slot");
+            let used = kernel
+                .begin((0, 1, grid.into()), &launch(grid, 64), beside_others(None), true)
+                .ok()
+                .expect("a free slot");
             used.complete();
             assert!(kernel.while_idle(used.slot, || true));
         }
