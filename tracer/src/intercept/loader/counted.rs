@@ -245,7 +245,10 @@ impl Loader {
             let at = |address: u64| object.wrapping_sub(kernel.original_descriptor).wrapping_add(address);
             let mut facts = original.facts.clone();
             (facts.vgpr_count, facts.sgpr_count) = (kernel.registers.vgprs, kernel.registers.sgprs);
-            let number = kernels::add_replacement(original.kernel, gpu.index, facts, None, outcome, true);
+            // Blocks are those of the original's code.
+            let code_object = kernels::get(original.kernel).and_then(|kernel| kernel.code_object);
+            let number =
+                kernels::add_replacement(original.kernel, gpu.index, facts, code_object, outcome, true);
             let slots: Vec<u64> = kernel.slots.iter().map(|slot| at(slot.descriptor)).collect();
             let counted = Arc::new(CountedKernel::new(config, number, &slots, kernel.clone()));
             let blocks = blocks(made, kernel, config.options.variant, &lines, original.kernel);
