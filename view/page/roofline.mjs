@@ -122,7 +122,7 @@ class RooflineChart {
     }
     if (!peaks.gflops || !peaks.gbytes) notes.push("The roof is drawn where both peaks of the GPU are known.");
     if (kernels.some(({ roofline }) => roofline?.time_of === "counted")) notes.push("Times of counted dispatches are too long: rpd probe -d 1/10 leaves others uncounted.");
-    if (kernels.some(({ lanes_assumed: assumed, roofline }) => assumed && roofline)) notes.push("Where lanes were not counted, all of them are taken for active.");
+    if (kernels.some((kernel) => kernel.roofline && kernel["lanes_assumed"])) notes.push("Where active work-items were not counted, all of a wavefront are taken for active.");
     this.body.replaceChildren(...[
       placed.length ? this.chart(placed, peaks) : null,
       this.table(kernels),

@@ -6,25 +6,18 @@ use std::path::Path;
 use anyhow::{Result, ensure};
 use rpd_postprocess::code::KernelObjects;
 use rpd_postprocess::region::Selected;
-use rpd_postprocess::report::blocks::{BlockGroup, Peaks, Roofline, add_rooflines, blocks};
+use rpd_postprocess::report::blocks::{BlockGroup, KernelBlocks, Peaks, add_rooflines, blocks};
 use rusqlite::Connection;
 use serde::Serialize;
 
 /// A kernel whose blocks were counted.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PlacedKernel {
-    /// Its name.
-    pub kernel: String,
     /// It is the one that was asked for.
     pub is_asked: bool,
-    /// Dispatches that were counted.
-    pub dispatches: u64,
-    /// Floating-point operations for each byte of memory; none where the code object is not known, and where no byte is asked for.
-    pub flops_per_byte: Option<f64>,
-    /// Lanes were not counted: all are taken for active.
-    pub lanes_assumed: bool,
-    /// How fast it is; none where that is not known.
-    pub roofline: Option<Roofline>,
+    /// Its sums, without rows.
+    #[serde(flatten)]
+    pub counted: KernelBlocks,
 }
 
 /// All of them.
@@ -62,13 +55,12 @@ pub fn rooflines(
         missing.insert(why);
     })?;
     add_rooflines((trace, &everything), &mut counted, peaks)?;
-    let placed = counted.into_iter().map(|counted| PlacedKernel {
-        is_asked: counted.kernel == name,
-        kernel: counted.kernel,
-        dispatches: counted.dispatches,
-        flops_per_byte: counted.flops_per_byte,
-        lanes_assumed: counted.lanes_assumed,
-        roofline: counted.roofline,
-    });
-    Ok(Rooflines { kernels: placed.collect(), missing, command })
+    let placed = counted
+        .into_iter()
+        .map(|counted| PlacedKernel {
+            is_asked: counted.kernel == name,
+            counted: KernelBlocks { rows: Vec::new(), ..counted },
+        })
+        .collect();
+    Ok(Rooflines { kernels: placed, missing, command })
 }
