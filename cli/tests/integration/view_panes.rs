@@ -592,8 +592,8 @@ fn the_roofline_of_a_kernel_is_that_of_the_command() {
         browser.get("[...document.querySelectorAll('.roofline tbody td')].map((cell) => cell.textContent)")
     };
     let expected = |peaks: &[&str]| {
-        let told = dir.run(&[&["blocks", "--json", "--roofline", &trace], peaks].concat());
-        let kernel = serde_json::from_str::<Value>(&told.expect(0).stdout).unwrap()[0].clone();
+        let said = dir.run(&[&["blocks", "--json", "--roofline", &trace], peaks].concat());
+        let kernel = serde_json::from_str::<Value>(&said.expect(0).stdout).unwrap()[0].clone();
         let roofline = &kernel["roofline"];
         let number = |value: &Value, digits: usize| {
             value.as_f64().map(|value| format!("{value:.digits$}")).unwrap_or_default()
