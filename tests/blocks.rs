@@ -282,4 +282,18 @@ fn what_rpd_blocks_says_of_a_run() {
         assert_eq!(row["code"].as_array().unwrap().len() as i64, row["instructions"].as_i64().unwrap());
     }
     assert!(rows.iter().any(|row| row["taken"].as_i64().is_some_and(|taken| taken > 0)));
+    // `rpd code`, and with it the page, shows the code that the counts are of, though each dispatch ran the counting kernel.
+    let listed =
+        Run::new(&dir, rpd()).arg("code").arg("--json").arg("--cfg").arg("--kernel").arg("^collatz$");
+    let listed = listed.arg("t.rpd").run();
+    let listed: serde_json::Value = serde_json::from_str(&listed.expect(0).expect_silent().stdout).unwrap();
+    let blocks: Vec<i64> = listed[0]["blocks"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|block| block["address"].as_i64().unwrap())
+        .collect();
+    let of_collatz = rows.iter().filter(|row| row["function"] == "collatz");
+    let shared = of_collatz.filter(|row| blocks.contains(&row["offset"].as_i64().unwrap())).count();
+    assert!(blocks.len() > 3 && shared == blocks.len(), "{shared} of {blocks:x?}: {rows:?}");
 }

@@ -4,8 +4,8 @@
 
 use std::fs;
 
-use super::{counted, with};
-use crate::harness::{Dir, Loading, Ran, Run, aql_code_object, program, tool};
+use super::{WAVES, counted, counted_collatz, with};
+use crate::harness::{Dir, Loading, Ran, Run, aql_code_object, program, recorder, tool};
 use crate::hazards::hazard;
 
 /// A module for gfx900 with a kernel of so many scalar registers, which adds 1 for each work-item and then does what `code` says; `data` is behind it.
@@ -135,6 +135,115 @@ fn without_memory_for_counting_kernels() {
         ran.stderr.matches(line).count() == 1 && ran.stderr.matches(NOTHING).count() == 1
     });
     assert!(is_said);
+}
+
+/// A run whose runtime refuses the recorder's thread one call of a function, or some.
+fn refusing<'a>(dir: &'a Dir, refused: &str) -> Run<'a> {
+    let tools = format!("{} {}", program("refusing").display(), recorder().display());
+    counted(dir, "count").gpus(1).env("HSA_TOOLS_LIB", tools).env("REFUSED", refused)
+}
+
+/// Whatever the recorder needs of the runtime to count may be refused: the program has its results, and the recorder says what is missing.
+#[test]
+fn what_the_runtime_refuses_is_named() {
+    let without = Dir::new();
+    let plain = Run::new(&without, program("blocks")).gpus(1).arg("straight").run();
+    plain.expect(0);
+    let memory = "nothing is counted on GPU 0: the runtime has no memory for counters";
+    let cases = [
+        ("hsa_amd_memory_pool_allocate 1 1", memory),
+        ("hsa_amd_memory_pool_allocate 2 2", memory),
+        (
+            "hsa_amd_memory_async_copy 1 1",
+            "nothing is counted on GPU 0: the memory of its counters cannot be written",
+        ),
+        (
+            "hsa_amd_memory_async_copy 2 2",
+            "nothing is counted on GPU 0: the addresses of its counters cannot be written",
+        ),
+        (
+            "hsa_executable_iterate_symbols 1 1",
+            "straight is not counted on GPU 0: the runtime does not name its copy",
+        ),
+    ];
+    for (refused, reason) in cases {
+        let dir = Dir::new();
+        let ran = refusing(&dir, refused).env("LOGDUR_FILTER", "^straight$").arg("straight").run();
+        assert_eq!(ran.expect(0).stdout, plain.stdout, "{refused}: {ran}");
+        assert_eq!(reasons(&dir), [reason], "{refused}: {ran}");
+        let lines = lines(&ran);
+        assert_eq!(lines.len(), 2, "{refused}: {ran}");
+        assert!(
+            [reason, NOTHING].iter().all(|text| lines.iter().any(|line| line.contains(text))),
+            "{refused}: {ran}"
+        );
+        let trace = dir.trace("trace.rpd");
+        assert_eq!(
+            trace.number("select count(*) from sqlite_master where name = 'ext_blockcount'"),
+            0,
+            "{ran}"
+        );
+    }
+}
+
+/// Counters that cannot be read once are read later: no dispatch is missing, and none counts for others.
+#[test]
+fn counters_that_cannot_be_read_are_read_later() {
+    let dir = Dir::new();
+    let run = refusing(&dir, "reads 1 1").env("LOGDUR_FILTER", "^collatz$");
+    // They are read every second.
+    let ran = with(run, &["collatz=3", "pause=2", "collatz=4"]).run();
+    let trace = dir.succeeded(&ran);
+    assert_eq!(counted_collatz(&trace), (7, 7 * WAVES), "{ran}");
+    assert_eq!(trace.number("select count(*) from ext_instrumentation where reason <> ''"), 0, "{ran}");
+}
+
+/// Counters that cannot be read at all, of a kernel that stays and of one that is unloaded: a dispatch of each says so.
+#[test]
+fn counters_that_are_lost_are_named() {
+    let dir = Dir::new();
+    let module = format!("module={}", aql_code_object("gfx900").display());
+    let run = refusing(&dir, "all_reads 1 1000000").env("LOGDUR_FILTER", "^(collatz|aql_count)$");
+    let trace = dir.succeeded(&with(run, &["collatz=3", &module]).run());
+    let sql = "select S.string || ': ' || I.reason from ext_instrumentation I join rocpd_string S on S.id = I.kernelName_id
+        order by I.op_id";
+    let [lost, of_collatz] =
+        ["aql_count", "collatz"].map(|of| format!("{of}: the counters could not be read"));
+    let earlier = "collatz: ".to_string();
+    let expected = [&earlier, &earlier, &of_collatz, &lost, &lost, &lost];
+    assert_eq!(trace.texts(sql).iter().collect::<Vec<_>>(), expected);
+    let counts = "select count(*) from sqlite_master where name = 'ext_blockcount'";
+    assert!(
+        trace.number(counts) == 0 || trace.number("select count(*) from ext_blockcount") == 0,
+        "none counts for others"
+    );
+}
+
+/// A workgroup whose waves have no room with more registers runs as it is.
+#[test]
+fn a_workgroup_that_would_not_fit_is_named() {
+    let dir = Dir::new();
+    let (lines, reasons) = said(&dir, &["crowded=3", "collatz"]);
+    let reason = "crowded is not counted on GPU 0 in some launches: its workgroups have too many waves for the registers that it \
+                  needs when it is counted";
+    assert_eq!(reasons, [reason]);
+    assert_eq!(lines.iter().filter(|line| line.contains(reason)).count(), 1, "{lines:?}");
+    assert_eq!(lines.len(), 1, "{lines:?}");
+    let kernels =
+        "select distinct S.string from ext_instrumentation I join rocpd_string S on S.id = I.kernelName_id";
+    assert_eq!(dir.trace("trace.rpd").texts(kernels), ["collatz"]);
+}
+
+/// A kernel has four sets of counters, one for each grid that is in flight.
+#[test]
+fn more_grids_at_once_than_there_are_counters_for() {
+    let dir = Dir::new();
+    let ran = counted(&dir, "count").gpus(1).env("LOGDUR_FILTER", "^collatz$").arg("grids=7").run();
+    ran.expect(0);
+    let line = "3 dispatches of collatz were not counted: too many different grids were in flight";
+    assert!(ran.stderr.contains(line) && ran.stderr.lines().count() == 1, "{ran}");
+    // Grids of one, two, three and four workgroups of three waves.
+    assert_eq!(counted_collatz(&dir.trace("trace.rpd")), (4, 3 * (1 + 2 + 3 + 4)), "{ran}");
 }
 
 /// A code object that was loaded by a function that the recorder does not observe.

@@ -279,7 +279,7 @@ pub(crate) fn program(name: &str) -> PathBuf {
         "library_of_nothing" => ("tests/programs/bench/library.c".into(), SHARED, &[]),
         "stand_in_libraries" => ("tests/programs/library/library.hip".into(), STAND_IN, &[]),
         "noop" => ("fixtures/programs/noop.c".into(), CC, &[]),
-        "plain_interceptor" => ("tests/programs/plain_interceptor.cpp".into(), HSA_TOOL, &[]),
+        "plain_interceptor" | "refusing" => (format!("tests/programs/{name}.cpp"), HSA_TOOL, &[]),
         _ => panic!("no program is called {name}"),
     };
     if name == "cuda_work_profile" {

@@ -1,6 +1,8 @@
 // Kernels of every shape of control flow. Arguments: what to run, in that order; several times each with `NAME=COUNT`. Prints a sum of each
 // kernel's results; status 0 only if all of them are as the processor computes them. Between them, what happens to programs:
 //   graph=COUNT        replays a graph of collatz so often
+//   grids=COUNT        has so many grids of collatz in flight at once
+//   pause=SECONDS      sleeps
 //   module=FILE        loads the code object, runs its kernel aql_count, and unloads it, three times
 //   reset              hipDeviceReset
 //   fork               a child that ends at once, and one that does something else first
@@ -111,6 +113,18 @@ KERNEL large(int *out) {
     out[me] = value;
 }
 
+// A workgroup of 16 waves that has all vector registers of its compute unit.
+extern "C" __global__ void __launch_bounds__(1024) crowded(int *out) {
+    asm volatile("v_mov_b32 v63, 0" ::: "v63");
+    int me = blockIdx.x * blockDim.x + threadIdx.x;
+    out[me] = me ^ 5;
+}
+
+// Ends when the host says so.
+KERNEL held(int *go_on) {
+    while (__hip_atomic_load(go_on, __ATOMIC_ACQUIRE, __HIP_MEMORY_SCOPE_SYSTEM) == 0) __builtin_amdgcn_s_sleep(1);
+}
+
 KERNEL nothing(int *out) {
     if (out == nullptr) __builtin_trap();
 }
@@ -157,6 +171,7 @@ static int expected(const char *name, int me) {
         for (int turn = me % 4; turn; turn--) value += turn;
         return value;
     }
+    if (!strcmp(name, "crowded")) return me ^ 5;
     return -1;
 }
 
@@ -181,6 +196,25 @@ static void replay(int count) {
     HIP(hipGraphExecDestroy(ready));
     HIP(hipGraphDestroy(graph));
     HIP(hipStreamDestroy(stream));
+    HIP(hipFree(out));
+}
+
+// None of the grids ends before all are launched.
+static void launch_grids(int count) {
+    int *out, *go_on;
+    HIP(hipMalloc(&out, count * ITEMS * sizeof(int)));
+    HIP(hipHostMalloc(&go_on, sizeof(int)));
+    *go_on = 0;
+    held<<<1, 1>>>(go_on);
+    for (int groups = 1; groups <= count; groups++) collatz<<<groups, ITEMS>>>(out);
+    *(volatile int *)go_on = 1;
+    HIP(hipDeviceSynchronize());
+    std::vector<int> host(count * ITEMS);
+    HIP(hipMemcpy(host.data(), out, host.size() * sizeof(int), hipMemcpyDeviceToHost));
+    for (size_t me = 0; me < host.size(); me++) {
+        if (host[me] != expected("collatz", me)) exit(1);
+    }
+    HIP(hipHostFree(go_on));
     HIP(hipFree(out));
 }
 
@@ -231,6 +265,10 @@ static void end(const std::string &how) {
 static bool act(const std::string &name, const char *value, int devices) {
     if (name == "graph") {
         replay(atoi(value));
+    } else if (name == "grids") {
+        launch_grids(atoi(value));
+    } else if (name == "pause") {
+        sleep(atoi(value));
     } else if (name == "module") {
         load(value);
     } else if (name == "reset") {
@@ -254,7 +292,7 @@ static bool act(const std::string &name, const char *value, int devices) {
 int main(int argc, char **argv) {
     const struct { const char *name; void (*kernel)(int *); } kernels[] = {
         {"straight", straight}, {"collatz", collatz}, {"choose", choose}, {"reduce", reduce}, {"calls", calls},
-        {"pointers", pointers}, {"scratch", scratch}, {"large", large}, {"nothing", nothing},
+        {"pointers", pointers}, {"scratch", scratch}, {"large", large}, {"crowded", crowded}, {"nothing", nothing},
     };
     int devices;
     HIP(hipGetDeviceCount(&devices));
@@ -268,7 +306,7 @@ int main(int argc, char **argv) {
             known = true;
             for (int device = 0; device < devices; device++) {
                 HIP(hipSetDevice(device));
-                int items = name == "large" ? 1024 : ITEMS;
+                int items = name == "large" || name == "crowded" ? 1024 : ITEMS;
                 int all = items * GROUPS;
                 int *out;
                 HIP(hipMalloc(&out, all * sizeof(int)));

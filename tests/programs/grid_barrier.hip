@@ -70,7 +70,6 @@ int main(int count, char **arguments) {
         else if (!strcmp(argument, "cooperative")) is_cooperative = true;
         else if (!strncmp(argument, "both=", 5)) together(memory, atoi(argument + 5));
         else if (!strncmp(argument, "mask=", 5)) {
-            drain();
             std::vector<uint32_t> mask(atoi(argument + 5), ~0u);
             HIP(hipExtStreamCreateWithCUMask(&stream, mask.size(), mask.data()));
         } else {
@@ -89,6 +88,7 @@ int main(int count, char **arguments) {
             HIP(hipMemcpy(seen.data(), memory + 64, groups * sizeof(unsigned), hipMemcpyDeviceToHost));
             for (unsigned all : seen) complete += all == groups;
             printf("%s: %u\n", argument, complete);
+            drain();
         }
     }
     return 0;

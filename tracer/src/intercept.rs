@@ -39,6 +39,7 @@ use rpd_transport::log;
 use rpd_transport::recorder::Recorder;
 use rpd_transport::source::CandidateText;
 
+pub(crate) use counting::QueueFacts;
 pub(crate) use loader::Original;
 pub(crate) use outcomes::described;
 pub(crate) use runtime::Runtime;

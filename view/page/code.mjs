@@ -1,10 +1,9 @@
 // The code of a kernel: what it needs, its instructions with the lines of the source, its basic blocks as a graph, and how often they ran.
 
-import { make } from "./elements.mjs";
+import { make, svg } from "./elements.mjs";
 import { bytes, count, duration, shown } from "./format.mjs";
 
 const MOST_LINES = 3000;
-const SVG = "http://www.w3.org/2000/svg";
 const NODE = { width: 118, height: 34, right: 26, below: 30 };
 const MOST_BLOCKS = 400;
 
@@ -55,13 +54,6 @@ export function heatOf(counted, { blocks, instructions }) {
   return of;
 }
 
-const svg = (tag, attributes, ...content) => {
-  const made = document.createElementNS(SVG, tag);
-  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, String(value));
-  made.append(...content);
-  return made;
-};
-
 export class Code {
   constructor(server) {
     this.server = server;
@@ -85,7 +77,10 @@ export class Code {
     this.asking = new AbortController();
     this.root.replaceChildren(make("p", { class: "soft", role: "status" }, "Reading the code"));
     try {
-      this.put(await this.server.code(name, source, this.asking.signal), text);
+      const { signal } = this.asking;
+      const found = await this.server.code(name, source, signal);
+      this.put(found, text);
+      if (found.blocks) (await import("./roofline.mjs")).show(this, name, source, signal);
     } catch (error) {
       if (error.name === "AbortError") return;
       this.asked = null;
@@ -121,9 +116,8 @@ export class Code {
   }
 
   counted(blocks) {
-    const intensity = blocks.flops_per_byte === null ? "" : `, ${blocks.flops_per_byte.toFixed(2)} floating-point operations for each byte`;
     const executed = blocks.executed === null ? "" : `: ${count(blocks.executed)} instructions executed by waves`;
-    return make("p", { class: "soft" }, `Counted in ${count(blocks.dispatches)} dispatches${executed}${intensity}. The darker, the more of them.`);
+    return make("p", { class: "soft" }, `Counted in ${count(blocks.dispatches)} dispatches${executed}. The darker, the more of them.`);
   }
 
   build({ candidate, listing, all_instructions: all }, heat) {

@@ -17,3 +17,11 @@ export function make(tag, attributes = {}, ...content) {
 /** Names with a value each. */
 export const figures = (pairs) =>
   make("dl", { class: "figures" }, pairs.map(([name, value]) => make("div", {}, make("dt", {}, name), make("dd", {}, value))));
+
+/** A part of a drawing. @param {string} tag */
+export function svg(tag, attributes, ...content) {
+  const made = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, String(value));
+  made.append(...content);
+  return made;
+}

@@ -79,6 +79,7 @@ export const server = {
   report: (which, time, source, signal) => json("report", { which, source, ...part(time) }, signal),
   tree: (of, time, source, signal) => json("tree", { of, source, ...part(time) }, signal),
   code: (name, source, signal) => json("code", { name, source }, signal),
+  roofline: (kernel, signal) => json("roofline", kernel, signal),
   /** Tracks that are worked out when they are asked for: streams, markers, graphs, memory. */
   derive: (what, version) => json("derive", { what }, undefined, version),
   /** What an event waited for, and what waited for it. */

@@ -12,6 +12,7 @@ use rpd_postprocess::code::{
 };
 use rpd_postprocess::region::{Region, Selected};
 use rpd_postprocess::report::blocks::{BlockGroup, KernelBlocks, blocks};
+use rpd_schema::THE_PROGRAM;
 use rusqlite::Connection;
 use serde::Serialize;
 
@@ -26,7 +27,7 @@ pub type Disassembler = fn() -> io::Result<Command>;
 /// The code of one build of a kernel.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Build {
-    /// The file whose kernel ran in the place of the program's own; none for that.
+    /// The file whose kernel ran in the place of the program's own; none for that, also where it ran with counters.
     pub candidate: Option<Candidate>,
     /// The code.
     pub listing: Listing,
@@ -110,7 +111,8 @@ fn list(
         let listed = lister.each_function(&object, is_wanted, |mut listing| {
             let all_instructions = listing.instructions.len();
             listing.instructions.truncate(MOST_INSTRUCTIONS);
-            builds.push(Build { candidate: build.candidate.cloned(), listing, all_instructions });
+            let candidate = build.candidate.filter(|candidate| candidate.path != THE_PROGRAM).cloned();
+            builds.push(Build { candidate, listing, all_instructions });
             Ok(())
         });
         match listed {

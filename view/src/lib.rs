@@ -16,6 +16,7 @@
 //! | `waits.rs`, `recording.rs` | what waits waited for; when a process was not recorded, or records were lost |
 //! | `derived.rs` | rows that are worked out when they are asked for: streams, what markers ran, memory, bandwidth |
 //! | `reports.rs`, `trees.rs`, `console.rs`, `kernel_code.rs` | reports, the tree of calls, questions in SQL, code of kernels |
+//! | `roofline.rs` | how fast counted kernels compute and move data |
 //! | `details.rs`, `search.rs`, `statistics.rs`, `delta.rs` | answers about one event, about names, about a selection, about two traces |
 //! | `overview.rs` | the ranks of a dataset on the time axes of their jobs |
 //! | `export.rs`, `export/levels.rs` | the page as one file: with its events, or with what is seen of them from afar |
@@ -46,6 +47,7 @@ pub mod reading;
 mod reads;
 pub mod recording;
 pub mod reports;
+pub mod roofline;
 pub mod search;
 pub mod server;
 pub mod statistics;

@@ -48,8 +48,8 @@ pub(crate) struct Probe {
         conflicts_with_all = ["instrumented", "analyzers", "cache", "filter_x", "filter_y", "filter_z"]
     )]
     auto: Option<String>,
-    /// With --auto, count also dispatches whose workgroups may wait for each other and would no longer all run at once with the registers that
-    /// counting takes: they may hang. Without this they run as they are
+    /// With --auto, count also dispatches whose workgroups may wait for each other, or for those of another kernel, and might no longer all run
+    /// at once with the registers that counting takes: they may hang. Without this they run as they are
     #[arg(long, requires = "auto")]
     any_grid: bool,
     /// Only kernels in whose demangled names this regular expression is found

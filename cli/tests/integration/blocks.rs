@@ -277,7 +277,7 @@ fn code_objects_that_are_not_there() {
 }
 
 /// A trace of `doubles` of the same code object: counted in two grids, each of which has uncounted dispatches too, one of them on another GPU.
-fn of_doubles(dir: &Dir) -> String {
+pub(crate) fn of_doubles(dir: &Dir) -> String {
     let object = Path::new(env!("CARGO_MANIFEST_DIR")).join("../codeobject/tests/data/counting-gfx906-o2.co");
     let bytes = fs::read(&object).unwrap();
     let made = rewrite(&bytes, &Options::default(), &|name| name == "doubles").unwrap();

@@ -581,6 +581,66 @@ fn the_code_of_a_kernel_has_its_instructions_blocks_and_counts() {
     clean(&browser);
 }
 
+/// The page's roofline has the numbers of `rpd blocks --roofline`, with the peaks that people say and without.
+#[test]
+fn the_roofline_of_a_kernel_is_that_of_the_command() {
+    let dir = Dir::new();
+    let trace = crate::blocks::of_doubles(&dir);
+    let Some((browser, _viewed)) = viewed_at(&dir, &trace, "#sel=op:1&tab=code") else { return };
+    browser.wait("document.querySelector('.roofline tbody tr') !== null");
+    let cells = || {
+        browser.get("[...document.querySelectorAll('.roofline tbody td')].map((cell) => cell.textContent)")
+    };
+    let expected = |peaks: &[&str]| {
+        let said = dir.run(&[&["blocks", "--json", "--roofline", &trace], peaks].concat());
+        let kernel = serde_json::from_str::<Value>(&said.expect(0).stdout).unwrap()[0].clone();
+        let roofline = &kernel["roofline"];
+        let number = |value: &Value, digits: usize| {
+            value.as_f64().map(|value| format!("{value:.digits$}")).unwrap_or_default()
+        };
+        json!([
+            kernel["kernel"],
+            kernel["dispatches"].to_string(),
+            number(&kernel["flops_per_byte"], 2),
+            number(&roofline["gflops_per_s"], 2),
+            number(&roofline["gbytes_per_s"], 2),
+            number(&roofline["roof_percent"], 1),
+            roofline["bound"].as_str().unwrap_or_default(),
+            "uncounted dispatches"
+        ])
+    };
+    let count =
+        |what: &str| browser.get(&format!("document.querySelectorAll('.roofline [role=img] {what}').length"));
+    assert_eq!(cells(), expected(&[]));
+    assert_eq!([".asked", ".other", ".roof"].map(count), [1, 0, 0].map(|number| json!(number)));
+    let say = |peak: &str, value: &str| {
+        browser.get(&format!(
+            "(() => {{ const input = document.querySelector('.roofline [data-peak={peak}]'); input.value = '{value}';
+             input.dispatchEvent(new Event('change', {{ bubbles: true }})); return 0; }})()"
+        ));
+    };
+    say("gflops", "500");
+    say("gbytes", "80");
+    browser.wait(
+        "document.querySelector('.roofline code')?.textContent.includes('--peak-gflops 500 --peak-gbs 80')",
+    );
+    assert_eq!(cells(), expected(&["--peak-gflops", "500", "--peak-gbs", "80"]));
+    // The kernel is below the roof.
+    let heights = browser.get(
+        "[document.querySelector('.roofline .asked').getBBox().y, document.querySelector('.roofline .roof').getBBox().y]",
+    );
+    assert!(heights[0].as_f64().unwrap() > heights[1].as_f64().unwrap(), "{heights}");
+    clean(&browser);
+    // A peak that is none is refused with words, and what is right afterwards counts.
+    say("gbytes", "-3");
+    browser.wait("document.querySelector('.roofline .wrong')?.textContent.includes('a number above 0')");
+    say("gbytes", "");
+    browser
+        .wait("document.querySelector('.roofline code')?.textContent.includes('--peak-gflops 500 doubles')");
+    assert_eq!(cells(), expected(&["--peak-gflops", "500"]));
+    assert_eq!(count(".roof"), json!(1));
+}
+
 #[test]
 fn builds_that_ran_in_place_of_a_kernel_stand_beside_it() {
     let dir = Dir::new();

@@ -44,6 +44,11 @@ impl Gpu {
         QUEUES[self.place()].fetch_add(1, Ordering::Relaxed) + 1
     }
 
+    /// Whether it has had one queue, or none.
+    pub(crate) fn has_one_queue(&self) -> bool {
+        QUEUES[self.place()].load(Ordering::Relaxed) <= 1
+    }
+
     /// How many copies it was given before this one.
     pub(crate) fn next_copy(&self) -> u64 {
         COPIES[self.place()].fetch_add(1, Ordering::Relaxed)

@@ -25,8 +25,8 @@ use super::dispatches::Dispatches;
 use super::gate::DispatchPlace;
 
 pub(super) use self::counters::{BlockCounters, CountedBlock, CounterMemory, finish};
-use self::waiting::WaitingDispatches;
 pub(super) use self::waiting::WaitingUse;
+use self::waiting::{Company, WaitingDispatches, WaitingHistory};
 
 /// Dispatches that have ended and that nobody has looked at yet.
 const MOST_ENDED: usize = 1 << 17;
@@ -83,6 +83,15 @@ fn options(asked: &str) -> Option<(Options, bool)> {
     Some((options, any_grid))
 }
 
+/// What is known of the queue of a dispatch.
+#[derive(Clone, Copy)]
+pub(crate) struct QueueFacts {
+    /// Compute units that it may use, where that is known.
+    pub(crate) compute_units: Option<u32>,
+    /// Its GPU has had no other queue.
+    pub(crate) is_only: bool,
+}
+
 /// What dispatches of one kernel have in common, whose counts are added up.
 #[derive(Clone, Copy)]
 struct Geometry {
@@ -122,6 +131,9 @@ pub(super) struct CountedKernel {
     may_hang: AtomicBool,
     /// There was one beside another one like that, with which it might no longer fit.
     is_beside: AtomicBool,
+    /// There was one that showed first whether there is another one like that beside it.
+    is_tried: AtomicBool,
+    waiting: Arc<WaitingHistory>,
     ended: SegQueue<(usize, DispatchPlace)>,
 }
 
@@ -166,6 +178,8 @@ impl CountedKernel {
             too_large: AtomicBool::new(false),
             may_hang: AtomicBool::new(false),
             is_beside: AtomicBool::new(false),
+            is_tried: AtomicBool::new(false),
+            waiting: Arc::default(),
             ended: SegQueue::new(),
         }
     }
@@ -179,11 +193,10 @@ impl CountedKernel {
     /// have ended.
     pub(super) fn enter(&self, place: DispatchPlace, is_in_order: bool) -> Option<WaitingUse> {
         let may_wait = self.rewritten.may_wait && !self.config.any_grid;
-        may_wait.then(|| self.config.waiting.enter(place, is_in_order))
+        may_wait.then(|| self.config.waiting.enter(place, is_in_order, &self.waiting))
     }
 
-    /// A slot for the dispatch at `place`, if that is to be counted and one is free. It may run on so many compute units, where that is known.
-    /// `is_in_order`: as for [`CountedKernel::enter`].
+    /// A slot for the dispatch at `place`, on that queue, if it is to be counted and one is free. `is_in_order`: as for [`CountedKernel::enter`].
     ///
     /// # Errors
     /// It runs the application's kernel. What is returned then, if anything, is to be kept until it has completed.
@@ -191,34 +204,44 @@ impl CountedKernel {
         self: &Arc<CountedKernel>,
         place: DispatchPlace,
         launch: &Launch,
-        compute_units: Option<u32>,
+        queue: QueueFacts,
         is_in_order: bool,
     ) -> Result<CountingUse, Option<WaitingUse>> {
         let waiting = self.enter(place, is_in_order);
+        let items: u64 = launch.workgroup.iter().map(|size| u64::from(*size)).product();
+        let waves = items.div_ceil(WAVEFRONT.into()) as usize;
+        let residency = waves.checked_sub(1).and_then(|before| self.residency.get(before));
+        // LDS makes fewer fit of both kernels.
+        let with_lds = || self.rewritten.residency(waves as u32 * WAVEFRONT, launch.group_segment);
+        let is_larger = |residency: Residency| residency.counting < residency.original;
+        let gets_larger =
+            || residency.is_some_and(|residency| is_larger(*residency)) && is_larger(with_lds());
+        let company = waiting.as_ref().map_or(Company::Nobody, WaitingUse::company);
+        // Others need another queue, or no order on this one.
+        let may_be_joined = !(queue.is_only && is_in_order);
+        // It has no number, so that the first dispatch that is to be counted is one that can be.
+        if company == Company::Unknown && may_be_joined && gets_larger() {
+            self.is_tried.store(true, Ordering::Relaxed);
+            return Err(waiting);
+        }
         let number = self.launched.fetch_add(1, Ordering::Relaxed);
         if !self.config.dispatches.takes(number, self.kernel.into()) {
             return Err(waiting);
         }
-        let items: u64 = launch.workgroup.iter().map(|size| u64::from(*size)).product();
-        let waves = items.div_ceil(WAVEFRONT.into()) as usize;
-        let residency = waves.checked_sub(1).and_then(|before| self.residency.get(before));
         let Some(residency) = residency.filter(|residency| residency.counting > 0) else {
             self.too_large.store(true, Ordering::Relaxed);
             return Err(waiting);
         };
-        if let Some(used) = &waiting {
+        if waiting.is_some() {
             let sizes = launch.grid.iter().zip(launch.workgroup);
             let counts = sizes.map(|(grid, size)| u64::from(grid.div_ceil(u32::from(size).max(1))));
             let workgroups = counts.fold(1, u64::saturating_mul);
-            let loses_some = |residency: &Residency| residency.loses_some(workgroups, compute_units);
-            // LDS makes fewer fit of both kernels.
-            let with_lds = || self.rewritten.residency(waves as u32 * WAVEFRONT, launch.group_segment);
+            let loses_some = |residency: &Residency| residency.loses_some(workgroups, queue.compute_units);
             if loses_some(residency) && loses_some(&with_lds()) {
                 self.may_hang.store(true, Ordering::Relaxed);
                 return Err(waiting);
             }
-            let is_larger = |residency: Residency| residency.counting < residency.original;
-            if is_larger(*residency) && used.has_others() && is_larger(with_lds()) {
+            if company == Company::Others && gets_larger() {
                 self.is_beside.store(true, Ordering::Relaxed);
                 return Err(waiting);
             }
@@ -243,14 +266,14 @@ impl CountedKernel {
         self.slots.iter().position(join).or_else(|| self.slots.iter().position(occupy))
     }
 
-    /// Nobody uses the slot while `read` runs, and it is free afterwards; nothing where dispatches are in flight.
-    fn while_idle<T>(&self, slot: usize, read: impl FnOnce() -> T) -> Option<T> {
+    /// Nobody uses the slot while `read` runs. It is free afterwards, or its owner's where `read` returns false. Nothing is read where dispatches are
+    /// in flight; whether it was.
+    fn while_idle(&self, slot: usize, read: impl FnOnce() -> bool) -> bool {
         let state = &self.slots[slot].state;
         let idle = |state: u64| (state != READ && state & IN_FLIGHT == 0).then_some(READ);
-        state.fetch_update(Ordering::Acquire, Ordering::Relaxed, idle).ok()?;
-        let result = read();
-        state.store(0, Ordering::Release);
-        Some(result)
+        let Ok(before) = state.fetch_update(Ordering::Acquire, Ordering::Relaxed, idle) else { return false };
+        state.store(if read() { 0 } else { before }, Ordering::Release);
+        true
     }
 }
 
@@ -305,16 +328,25 @@ mod tests {
 
     /// The same with registers for one wave of each SIMD, where the original has room for 10.
     fn large(may_wait: bool, any_grid: bool) -> Arc<CountedKernel> {
+        of_large(may_wait, any_grid, Dispatches::All)
+    }
+
+    fn of_large(may_wait: bool, any_grid: bool, dispatches: Dispatches) -> Arc<CountedKernel> {
         let mut kernel = Arc::into_inner(counted(Dispatches::All)).unwrap();
         kernel.rewritten.registers.vgprs = 256;
         kernel.rewritten.may_wait = may_wait;
         let config = CountingConfig {
             options: Options::default(),
             any_grid,
-            dispatches: Dispatches::All,
+            dispatches,
             waiting: WaitingDispatches::default(),
         };
         Arc::new(CountedKernel::new(Box::leak(Box::new(config)), 3, &[100, 200], kernel.rewritten))
+    }
+
+    /// One of several queues.
+    fn beside_others(compute_units: Option<u32>) -> QueueFacts {
+        QueueFacts { compute_units, is_only: false }
     }
 
     fn launch(grid: u32, workgroup: u16) -> Launch {
@@ -331,7 +363,10 @@ mod tests {
     fn dispatches_of_one_geometry_share_a_slot() {
         let kernel = counted(Dispatches::All);
         let begin = |grid| {
-            kernel.begin((0, 1, 2), &launch(grid, 64), None, true).ok().map(|used| (used.object(), used))
+            kernel
+                .begin((0, 1, 2), &launch(grid, 64), beside_others(None), true)
+                .ok()
+                .map(|used| (used.object(), used))
         };
         let (first, one) = begin(64).unwrap();
         assert_eq!(begin(64).map(|(object, used)| (object, used.complete()).0), Some(first));
@@ -339,11 +374,18 @@ mod tests {
         assert_ne!(first, second);
         assert!(begin(192).is_none(), "both slots are in use");
         assert_eq!(kernel.missed.load(Ordering::Relaxed), 1);
-        assert_eq!(kernel.while_idle(0, || ()), None, "a dispatch is in flight");
+        assert!(!kernel.while_idle(0, || true), "a dispatch is in flight");
         one.complete();
         assert!(begin(192).is_none(), "the counters of the first have not been read");
         let dispatches = || kernel.slots[0].dispatches.load(Ordering::Relaxed);
-        assert_eq!(kernel.while_idle(0, || (begin(64).is_none(), dispatches())), Some((true, 2)));
+        let read = |is_known: bool| {
+            kernel.while_idle(0, || {
+                assert_eq!((begin(64).is_none(), dispatches()), (true, 2));
+                is_known
+            })
+        };
+        assert!(read(false) && begin(192).is_none(), "they could not be read, and are the first grid's");
+        assert!(read(true));
         assert_eq!(begin(192).map(|(object, _)| object), Some(first), "free again");
         other.complete();
         assert_eq!(kernel.ended.len(), 3);
@@ -352,12 +394,13 @@ mod tests {
     #[test]
     fn what_does_not_fit_or_is_not_meant_runs_as_it_is() {
         let kernel = counted(Dispatches::OneIn(2));
-        let begin = |workgroup| kernel.begin((0, 1, 2), &launch(512, workgroup), None, true).is_ok();
+        let begin =
+            |workgroup| kernel.begin((0, 1, 2), &launch(512, workgroup), beside_others(None), true).is_ok();
         assert_eq!([begin(64), begin(64), begin(0), begin(0)], [false, true, false, false]);
         assert!(kernel.too_large.load(Ordering::Relaxed));
         let kernel = large(true, true);
         assert!(
-            kernel.begin((0, 1, 2), &launch(512, 512), None, true).is_err(),
+            kernel.begin((0, 1, 2), &launch(512, 512), beside_others(None), true).is_err(),
             "eight waves, one of each SIMD"
         );
         assert!(kernel.too_large.load(Ordering::Relaxed));
@@ -367,8 +410,10 @@ mod tests {
     fn workgroups_that_wait_are_counted_where_all_still_run_at_once_or_never_did() {
         let begins = |any_grid: bool, workgroups: u32, lds: u32, compute_units: Option<u32>| {
             let kernel = large(true, any_grid);
+            // One that ends alone.
+            drop(kernel.enter((0, 1, 1), true));
             let launch = Launch { group_segment: lds, ..launch(workgroups * 256 - 7, 256) };
-            let begins = kernel.begin((0, 1, 2), &launch, compute_units, true).is_ok();
+            let begins = kernel.begin((0, 1, 2), &launch, beside_others(compute_units), true).is_ok();
             assert_eq!(kernel.may_hang.load(Ordering::Relaxed), !begins);
             begins
         };
@@ -382,27 +427,68 @@ mod tests {
         assert!([1, 4, 30].iter().all(|workgroups| begins(true, *workgroups, 0, Some(3))));
         // Workgroups that do not wait may run one after the other.
         let kernel = large(false, false);
-        assert!(kernel.begin((0, 1, 2), &launch(30 * 256, 256), Some(3), true).is_ok());
+        assert!(kernel.begin((0, 1, 2), &launch(30 * 256, 256), beside_others(Some(3)), true).is_ok());
     }
 
     #[test]
     fn a_kernel_that_waits_gets_no_larger_beside_another_one() {
         let kernel = large(true, false);
-        let begin = |queue| kernel.begin((0, queue, 2), &launch(256, 256), Some(3), true);
-        let first = begin(1).ok().expect("alone");
-        assert!(begin(1).is_ok(), "one behind the other");
+        let other = Arc::new(CountedKernel::new(kernel.config, 4, &[300], kernel.rewritten.clone()));
+        let begin = |kernel: &Arc<CountedKernel>, queue| {
+            kernel.begin((0, queue, 2), &launch(256, 256), beside_others(Some(3)), true)
+        };
+        for kernel in [&kernel, &other] {
+            drop(kernel.enter((0, 1, 1), true));
+        }
+        let first = begin(&kernel, 1).ok().expect("alone");
+        assert!(begin(&kernel, 1).is_ok(), "one behind the other");
         assert!(!kernel.is_beside.load(Ordering::Relaxed));
-        let original = begin(2).err().expect("beside the first");
-        assert!(kernel.is_beside.load(Ordering::Relaxed));
+        let original = begin(&other, 2).err().expect("beside the first");
+        assert!(other.is_beside.load(Ordering::Relaxed));
         drop(first);
-        assert!(begin(3).is_err(), "beside one that is not counted");
+        assert!(begin(&kernel, 3).is_err(), "beside one that is not counted");
         drop(original);
-        assert!(begin(3).is_ok());
         // Where the user says so, and where nobody waits.
         for (may_wait, any_grid) in [(true, true), (false, false)] {
             let kernel = large(may_wait, any_grid);
-            let begin = |queue| kernel.begin((0, queue, 2), &launch(256, 256), Some(3), true);
-            assert!(matches!((begin(1), begin(2)), (Ok(_), Ok(_))));
+            assert!(matches!((begin(&kernel, 1), begin(&kernel, 2)), (Ok(_), Ok(_))));
+            assert!(!kernel.is_tried.load(Ordering::Relaxed));
+        }
+    }
+
+    /// Of two kernels that wait for each other the first one comes alone, each time: it must not be larger by then.
+    #[test]
+    fn the_first_of_two_that_wait_for_each_other_is_no_larger_either() {
+        let begin = |kernel: &Arc<CountedKernel>, queue| {
+            kernel.begin((0, queue, 2), &launch(256, 256), beside_others(Some(3)), true)
+        };
+        for dispatches in [Dispatches::All, Dispatches::First, Dispatches::OneIn(1)] {
+            let first = of_large(true, false, dispatches);
+            let second = Arc::new(CountedKernel::new(first.config, 4, &[300], first.rewritten.clone()));
+            for turn in 0..3 {
+                let early = begin(&first, 1).err().expect("the original");
+                assert_eq!(first.is_beside.load(Ordering::Relaxed), turn > 0);
+                let late = begin(&second, 2).err().expect("the original");
+                drop((early, late));
+            }
+            assert!(first.is_tried.load(Ordering::Relaxed));
+            // One that nobody joins, also where the first dispatch alone is asked for.
+            let alone = Arc::new(CountedKernel::new(first.config, 5, &[400], first.rewritten.clone()));
+            assert!(begin(&alone, 1).is_err());
+            assert!(alone.is_tried.load(Ordering::Relaxed));
+            assert!(begin(&alone, 1).is_ok());
+            // On the only queue of the GPU nobody joins one, unless it has no order.
+            let only = QueueFacts { compute_units: Some(3), is_only: true };
+            let begins = |is_in_order| {
+                let kernel = Arc::new(CountedKernel::new(first.config, 5, &[400], first.rewritten.clone()));
+                kernel.begin((0, 1, 2), &launch(256, 256), only, is_in_order).is_ok()
+            };
+            assert_eq!([begins(true), begins(false)], [true, false]);
+            // And one that gets no larger.
+            let mut same = first.rewritten.clone();
+            same.registers.vgprs = 4;
+            let same = Arc::new(CountedKernel::new(first.config, 6, &[500], same));
+            assert!(begin(&same, 1).is_ok() && !same.is_tried.load(Ordering::Relaxed));
         }
     }
 
@@ -426,7 +512,9 @@ mod tests {
         let round = |_| {
             let mut used = Vec::with_capacity(1000);
             let begin = read(Clock::ThreadCpu);
-            (0..1000).for_each(|place| used.extend(kernel.begin((0, 1, place), &shape, Some(64), true)));
+            (0..1000).for_each(|place| {
+                used.extend(kernel.begin((0, 1, place), &shape, beside_others(Some(64)), true))
+            });
             let taken = read(Clock::ThreadCpu) - begin;
             assert_eq!(used.len(), 1000);
             used.iter().for_each(CountingUse::complete);
@@ -462,10 +550,12 @@ mod tests {
     fn any_number_of_geometries_is_counted_where_a_slot_is_free() {
         let kernel = counted(Dispatches::All);
         for grid in 1..500 {
-            let used =
-                kernel.begin((0, 1, grid.into()), &launch(grid, 64), None, true).ok().expect("a free slot");
+            let used = kernel
+                .begin((0, 1, grid.into()), &launch(grid, 64), beside_others(None), true)
+                .ok()
+                .expect("a free slot");
             used.complete();
-            assert!(kernel.while_idle(used.slot, || ()).is_some());
+            assert!(kernel.while_idle(used.slot, || true));
         }
         assert_eq!(kernel.missed.load(Ordering::Relaxed), 0);
     }

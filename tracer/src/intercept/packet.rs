@@ -13,7 +13,7 @@ use rpd_transport::log;
 use rpd_transport::records::KernelId;
 
 use super::choice::Choice;
-use super::counting::{CountingUse, WaitingUse};
+use super::counting::{CountingUse, QueueFacts, WaitingUse};
 use super::gate::{DispatchGate, DispatchPlace};
 use super::kernargs::Taken;
 use super::outcomes;
@@ -87,7 +87,7 @@ impl Replacer {
 
     /// Replaces the kernel of the dispatch packet at `place`, where something may run in its place: the other kernel's number in records, or none
     /// where the application's own runs, and what is to be kept until the dispatch has completed. Only dispatches that are `recorded` are
-    /// compared, instrumented or counted. The queue may use so many `compute_units`, where that is known.
+    /// compared, instrumented or counted. `queue`: the packet's.
     ///
     /// # Safety
     /// The packet is the application's, who has made its arguments.
@@ -96,7 +96,7 @@ impl Replacer {
         &mut self,
         packet: &mut Packet,
         place: DispatchPlace,
-        compute_units: Option<u32>,
+        queue: QueueFacts,
         recorded: bool,
     ) -> Option<(Option<KernelId>, InUse)> {
         let choice = self.find(packet.kernel_object)?;
@@ -137,7 +137,7 @@ impl Replacer {
             Some(counted) => {
                 let is_in_order = packet.header & BARRIER_BIT != 0;
                 let begun = match recorded {
-                    true => counted.begin(place, &launch, compute_units, is_in_order),
+                    true => counted.begin(place, &launch, queue, is_in_order),
                     false => Err(counted.enter(place, is_in_order)),
                 };
                 match begun {

@@ -13,6 +13,7 @@ import { layout, lineAt, linesOfRows } from "../layout.mjs";
 import { OwnNames, subtracksOf, merged, tileOf } from "../own.mjs";
 import { hatch } from "../paint.mjs";
 import { readable } from "../reports.mjs";
+import { axesOf, axisOf, placedOf, roofOf } from "../roofline.mjs";
 import { START, fromFragment, toFragment } from "../state.mjs";
 import { runAt } from "../tiles.mjs";
 
@@ -168,4 +169,29 @@ test("keys do what their list says", () => {
     ["back", "forward", "cursor", "secondCursor", "bookmark", "time", "pin", "hide"]);
   assert.equal(key("c", "KeyC", { ctrlKey: true }), null);
   assert.ok(KEYS.every(([keys, what]) => keys && what));
+});
+
+test("kernels lie below the roof as far as they are slower, and the roof stays in the chart", () => {
+  const kernel = (ratio, rate) => ({ flops_per_byte: ratio, roofline: rate === null ? null : { gflops_per_s: rate } });
+  const placed = placedOf([kernel(1, 50), kernel(100, 1000), kernel(0, 0), kernel(null, 5), kernel(2, null)]);
+  assert.deepEqual(placed, [kernel(1, 50), kernel(100, 1000)]);
+  const peaks = { gflops: 1000, gbytes: 100 };
+  const axes = axesOf(placed, peaks);
+  assert.deepEqual([axes.across.low, axes.across.high, axes.up.low, axes.up.high], [0, 2, 1, 3]);
+  assert.deepEqual(roofOf(peaks, axes), [[1, 100], [10, 1000], [10, 1000], [100, 1000]]);
+  // Half of the roof is as far below it everywhere.
+  assert.ok(Math.abs(axes.up.share(100) - axes.up.share(50) - (axes.up.share(1000) - axes.up.share(500))) < 1e-12);
+  assert.equal(axes.across.share(10), 0.5);
+  // One peak alone is one line; none is none.
+  assert.deepEqual(roofOf({ gflops: 1000 }, axes), [[1, 1000], [100, 1000]]);
+  assert.deepEqual(roofOf({ gbytes: 100 }, axes), [[1, 100], [10, 1000]]);
+  assert.deepEqual(roofOf({}, axes), []);
+  // A roof that is above all of the chart, or to one side of it.
+  for (const far of [{ gbytes: 1e9 }, { gflops: 1000, gbytes: 1e9 }, { gflops: 1000, gbytes: 1e-9 }]) {
+    for (const [ratio, rate] of roofOf(far, axes)) assert.ok(ratio >= 1 && ratio <= 100 && rate >= 9.99 && rate <= 1001, `${ratio} ${rate}`);
+  }
+  for (const numbers of [[1], [5e-7, 3e12], [1e-300, 1e300]]) {
+    const { low, high, ticks } = axisOf(numbers);
+    assert.ok(low < high && ticks.length <= 8 && ticks[0] === low, `${low} ${high} ${ticks}`);
+  }
 });

@@ -12,6 +12,7 @@ use axum::http::StatusCode;
 use axum::http::header::HeaderMap;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
+use rpd_postprocess::report::blocks::Peaks;
 use rpd_postprocess::text::in_shell;
 use rpd_schema::Version;
 use rusqlite::Connection;
@@ -24,6 +25,7 @@ use crate::derived::{self, DerivedRows};
 use crate::kernel_code;
 use crate::pool::Pool;
 use crate::reports::{self, Report};
+use crate::roofline;
 use crate::timeline::{Shown, Source, Timeline};
 use crate::trees::{self, Of};
 
@@ -34,6 +36,7 @@ pub(super) fn routes() -> Router<Arc<Served>> {
         .route("/{token}/report", get(report))
         .route("/{token}/tree", get(tree))
         .route("/{token}/code", get(code))
+        .route("/{token}/roofline", get(roofline))
         .route("/{token}/derive", get(derive))
         .route("/{token}/span", get(span))
         .route("/{token}/waits", get(waits))
@@ -195,6 +198,32 @@ async fn code(
         let file = reports::of_trace(of.source, None);
         code.command = format!("rpd code --disasm --cfg --kernel {pattern} {file}");
         Ok(code)
+    })
+    .await
+}
+
+#[derive(Deserialize)]
+struct NamedPeaks {
+    /// Number of the name that is emphasised.
+    name: usize,
+    /// 1e9 floating-point operations per second.
+    gflops: Option<f64>,
+    /// 1e9 bytes per second.
+    gbytes: Option<f64>,
+    /// Of the trace with this number.
+    #[serde(default)]
+    source: usize,
+}
+
+async fn roofline(
+    State(served): State<Arc<Served>>,
+    headers: HeaderMap,
+    Parameters(NamedPeaks { name, gflops, gbytes, source }): Parameters<NamedPeaks>,
+) -> Response {
+    of_file(served, headers, (source, StatusCode::BAD_REQUEST), move |_, of| {
+        let name = of.timeline.names.get(name).map(|name| &*name.text).unwrap_or_default();
+        let shown = reports::of_trace(of.source, None);
+        roofline::rooflines((of.file, &shown), of.trace.0, name, &Peaks { gflops, gbytes })
     })
     .await
 }

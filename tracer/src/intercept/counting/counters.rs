@@ -51,7 +51,10 @@ unsafe impl Send for CounterMemory {}
 unsafe impl Sync for CounterMemory {}
 
 impl CounterMemory {
-    /// So many bytes, which are zero. Nothing where the runtime has not the memory.
+    /// So many bytes, which are zero.
+    ///
+    /// # Errors
+    /// What the runtime refuses.
     ///
     /// # Safety
     /// The runtime lives, and as long as this is used.
@@ -59,20 +62,24 @@ impl CounterMemory {
         runtime: &Runtime,
         agent: Agent,
         size: usize,
-    ) -> Option<CounterMemory> {
+    ) -> Result<CounterMemory, &'static str> {
+        const NO_MEMORY: &str = "the runtime has no memory for counters";
         // SAFETY: the caller's promise.
-        let host = unsafe { runtime.memory.kernargs(&[agent], size) }?;
+        let host = unsafe { runtime.memory.kernargs(&[agent], size) }.ok_or(NO_MEMORY)?;
         // SAFETY: the caller's promise; so many bytes that were just allocated. Those of a copy that did not end stay.
         let device = unsafe {
             host.write_bytes(0, size);
             let Some(device) = runtime.memory.of_device(agent, size) else {
                 runtime.memory.free(host);
-                return None;
+                return Err(NO_MEMORY);
             };
-            runtime.copy_to(agent, device.as_ptr() as u64, host, size, PATIENCE).then_some(device)
-        }?;
+            if !runtime.copy_to(agent, device.as_ptr() as u64, host, size, PATIENCE) {
+                return Err("the memory of its counters cannot be written");
+            }
+            device
+        };
         let host = Mutex::new(HostMemory(host));
-        Some(CounterMemory { runtime: *runtime, agent, device, host, size })
+        Ok(CounterMemory { runtime: *runtime, agent, device, host, size })
     }
 
     /// Copies to the device; whether that went well.
@@ -148,7 +155,7 @@ pub(in crate::intercept) struct BlockCounters {
     blocks: Vec<CountedBlock>,
     slots: Mutex<Vec<ReadSlot>>,
     /// Which reasons of [`BlockCounters::refuse_launches`] were said.
-    said: [AtomicBool; 3],
+    said: [AtomicBool; 4],
 }
 
 /// What is known of a slot.
@@ -215,7 +222,7 @@ impl BlockCounters {
             if due && self.kernel.slots[number].dispatches.load(Ordering::Relaxed) > 0 {
                 self.kernel.while_idle(number, || {
                     self.take_ended(&mut slots);
-                    self.read(number, &mut slots[number], end);
+                    self.read(number, &mut slots[number], all, end)
                 });
             }
         }
@@ -230,14 +237,26 @@ impl BlockCounters {
         }
     }
 
-    /// What a slot that nobody uses has counted since it was last read.
-    fn read(&self, number: usize, slot: &mut ReadSlot, end: Instant) {
-        let dispatches = self.kernel.slots[number].dispatches.swap(0, Ordering::Relaxed);
-        let Some(last) = slot.last.take() else { return };
+    /// What a slot that nobody uses has counted since it was last read; whether that is known, or never will be since this is the `last_time`.
+    fn read(&self, number: usize, slot: &mut ReadSlot, last_time: bool, end: Instant) -> bool {
         slot.read = Instant::now();
         let from = self.from + number * self.count * COUNTER;
-        let Some(now) = self.memory.read(from, self.count, end) else {
-            return self.push(last, Vec::new(), "the counters could not be read".into());
+        let now = self.memory.read(from, self.count, end);
+        if now.is_none() && !last_time {
+            return false;
+        }
+        let dispatches = self.kernel.slots[number].dispatches.swap(0, Ordering::Relaxed);
+        let (now, last) = match (now, slot.last.take()) {
+            (Some(now), Some(last)) => (now, last),
+            (Some(now), None) => {
+                slot.before = now;
+                return true;
+            }
+            (None, last) => {
+                let lost = |last| self.push(last, Vec::new(), "the counters could not be read".into());
+                last.into_iter().for_each(lost);
+                return true;
+            }
         };
         let since = |place: usize| now[place].wrapping_sub(slot.before[place]);
         let finding = |counted: &CountedBlock| Finding::BlockCount {
@@ -250,6 +269,7 @@ impl BlockCounters {
         let findings: Vec<Finding> = self.blocks.iter().map(finding).collect();
         self.push(last, findings, String::new());
         slot.before = now;
+        true
     }
 
     fn push(&self, place: DispatchPlace, findings: Vec<Finding>, reason: String) {
@@ -274,7 +294,12 @@ impl BlockCounters {
             ),
             (
                 &self.kernel.is_beside,
-                "its workgroups may wait for each other, as those of another kernel in flight, and both might no longer fit together \
+                "its workgroups may wait for each other, as those of another kernel beside it, and both might no longer fit together \
+                 (rpd probe --any-grid counts it there too)",
+            ),
+            (
+                &self.kernel.is_tried,
+                "its workgroups may wait for each other, and the first launch shows whether another such kernel runs beside it \
                  (rpd probe --any-grid counts it there too)",
             ),
         ];

@@ -211,10 +211,13 @@ impl Loader {
         // SAFETY: the runtime lives, and waits for this thread before it goes (`stop`).
         let memory =
             unsafe { CounterMemory::allocate(&self.runtime, gpu.agent, made.kernels.iter().map(size).sum()) };
-        let Some(memory) = memory.map(Arc::new) else {
-            // SAFETY: as above; nothing has its kernels.
-            unsafe { self.runtime.code.unload(executable) };
-            return Err("the runtime has no memory for counters".into());
+        let memory = match memory {
+            Ok(memory) => Arc::new(memory),
+            Err(why) => {
+                // SAFETY: as above; nothing has its kernels.
+                unsafe { self.runtime.code.unload(executable) };
+                return Err(why.into());
+            }
         };
         let outcome = self.of_the_program(gpu) as u32;
         let lines = SourceLines::of(bytes).unwrap_or_default();
@@ -242,7 +245,10 @@ impl Loader {
             let at = |address: u64| object.wrapping_sub(kernel.original_descriptor).wrapping_add(address);
             let mut facts = original.facts.clone();
             (facts.vgpr_count, facts.sgpr_count) = (kernel.registers.vgprs, kernel.registers.sgprs);
-            let number = kernels::add_replacement(original.kernel, gpu.index, facts, None, outcome, true);
+            // Blocks are those of the original's code.
+            let code_object = kernels::get(original.kernel).and_then(|kernel| kernel.code_object);
+            let number =
+                kernels::add_replacement(original.kernel, gpu.index, facts, code_object, outcome, true);
             let slots: Vec<u64> = kernel.slots.iter().map(|slot| at(slot.descriptor)).collect();
             let counted = Arc::new(CountedKernel::new(config, number, &slots, kernel.clone()));
             let blocks = blocks(made, kernel, config.options.variant, &lines, original.kernel);

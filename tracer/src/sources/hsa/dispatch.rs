@@ -166,7 +166,7 @@ impl QueueInterceptor {
                     // SAFETY: a packet of the application's, which has just submitted it.
                     true => unsafe {
                         let place = (queue.gpu.index, queue.number, index);
-                        self.replacer.replace(&mut packet, place, queue.compute_units(), recorded)
+                        self.replacer.replace(&mut packet, place, queue.facts(), recorded)
                     },
                     false => None,
                 };

@@ -20,7 +20,7 @@ use crate::guard::guard;
 use crate::hsa_runtime::abi::*;
 use crate::hsa_runtime::agent::Gpu;
 use crate::hsa_runtime::known;
-use crate::intercept;
+use crate::intercept::{self, QueueFacts};
 
 /// Packets that an intercept queue gets at least where a full one aborts the program: before ROCr 6.0 a doorbell that covers
 /// several packets fails an assertion when the hardware ring has no room for them (intercept_queue.cpp; fixed in 6.0).
@@ -68,10 +68,11 @@ unsafe impl Sync for HwQueue {}
 unsafe impl Send for HwQueue {}
 
 impl HwQueue {
-    /// How many compute units its kernels may run on, where that is known.
+    /// What decides which kernel runs in the place of one of its packets.
     #[inline]
-    pub(super) fn compute_units(&self) -> Option<u32> {
-        Some(self.compute_units.load(Ordering::Relaxed)).filter(|known| *known > 0)
+    pub(super) fn facts(&self) -> QueueFacts {
+        let compute_units = Some(self.compute_units.load(Ordering::Relaxed)).filter(|known| *known > 0);
+        QueueFacts { compute_units, is_only: self.gpu.has_one_queue() }
     }
 
     /// Whether packets up to `end` are too far ahead of a dispatch that has not completed. Only dispatches are watched: with

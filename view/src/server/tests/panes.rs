@@ -307,6 +307,20 @@ fn code_that_is_not_there_is_said() {
 }
 
 #[test]
+fn rooflines_are_of_peaks_that_are_some() {
+    let tested = worked();
+    let found = tested.json("roofline?name=0&gflops=500&gbytes=0.5");
+    assert_eq!(found["kernels"], serde_json::json!([]), "no blocks were counted");
+    let command = found["command"].as_str().unwrap();
+    assert!(command.starts_with("rpd blocks --roofline --peak-gflops 500 --peak-gbs 0.5 "), "{command}");
+    let command = tested.json("roofline?name=0")["command"].clone();
+    assert!(command.as_str().unwrap().starts_with("rpd blocks --roofline '"), "{command}");
+    for wrong in ["gflops=0", "gbytes=-1", "gflops=NaN", "gbytes=inf", "gflops=much", "gflops="] {
+        assert_eq!(tested.get(&tested.path(&format!("roofline?name=0&{wrong}")), &[]), 400, "{wrong}");
+    }
+}
+
+#[test]
 fn of_two_traces_each_is_asked_by_its_number() {
     let directory = TempDir::new().unwrap();
     let one = trace(directory.path());
@@ -355,9 +369,14 @@ fn a_trace_that_is_recorded_is_not_read_for_panes() {
     let directory = TempDir::new().unwrap();
     let file = trace(directory.path());
     let tested = Tested::with(directory, &[file], true);
-    for question in
-        ["query?q=select+1", "report?which=gaps", "tree?of=cpu", "code?name=0", "derive?what=markers"]
-    {
+    for question in [
+        "query?q=select+1",
+        "report?which=gaps",
+        "tree?of=cpu",
+        "code?name=0",
+        "roofline?name=0",
+        "derive?what=markers",
+    ] {
         let (status, _, body) = tested.ask(Method::GET, &tested.path(question), &[]);
         assert_eq!(status, 409, "{question}");
         assert!(String::from_utf8_lossy(&body).contains("without --live"), "{question}");
