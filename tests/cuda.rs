@@ -996,14 +996,25 @@ fn another_tool_that_the_user_names_has_its_way() {
     assert!(ran.expect(0).stderr.contains("CUDA_INJECTION64_PATH names another tool"), "{ran}");
     let line = "no kernels and copies of this process's NVIDIA GPUs are recorded: CUDA_INJECTION64_PATH names another tool, /nowhere/libother.so; \
                 markers are";
-    // Markers bring the writer, which looks for CUDA; without them the end of the process does. Children that are forked say nothing.
-    for (what, is_traced) in [("launch=10 marks=12 fork=2 launch=10", true), ("launch=10 fork=2", false)] {
+    // Markers bring the writer, which looks at the process; without them its end does. Children that are forked say nothing, nor does a program
+    // that has no device of NVIDIA's.
+    let device = dir.path("dev/nvidia0");
+    std::fs::create_dir(dir.path("dev")).unwrap();
+    std::fs::write(&device, [0; 4096]).unwrap();
+    let device = device.to_str().unwrap();
+    for (what, device, is_traced) in [
+        ("launch=10 marks=12 fork=2 launch=10", device, true),
+        ("launch=10 fork=2", device, false),
+        ("launch=10", "", false),
+    ] {
         let dir = Dir::new();
         let run = work(&dir, what).env("SIMCUPTI_LOG", dir.path("cupti.log"));
+        let run = if device.is_empty() { run } else { run.env("SIMCUDA_DEVICE", device) };
         let run = run.env("CUDA_INJECTION64_PATH", "/nowhere/libother.so").recorded(Loading::Preload);
         let ran = run.run();
-        assert!(ran.expect(0).stderr.ends_with(&format!("{line}\n")), "{ran}");
-        assert_eq!((ran.stderr.lines().count(), subscriptions(&dir)), (1, 0), "{ran}");
+        let lines: Vec<&str> = ran.expect(0).stderr.lines().collect();
+        assert!(lines.iter().all(|said| said.ends_with(line)), "{ran}");
+        assert_eq!((lines.len(), subscriptions(&dir)), (usize::from(!device.is_empty()), 0), "{ran}");
         assert_eq!(dir.path("trace.rpd").exists(), is_traced);
         if is_traced {
             assert_eq!(operations(&dir.trace("trace.rpd")), map(&[]));

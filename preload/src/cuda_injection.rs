@@ -13,7 +13,7 @@ pub type InitializeInjection = extern "C-unwind" fn() -> c_int;
 /// Who is named.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Named {
-    /// Nobody was: now it is the caller's own library.
+    /// Nobody was, or another copy of the caller's library: now it is the caller's own.
     Nobody,
     /// The caller's own library.
     Own,
@@ -41,6 +41,8 @@ fn named_by(value: Option<&OsStr>, own: &CStr, known: &[&str]) -> Named {
     match value.map(OsStr::as_bytes) {
         None | Some(b"") => Named::Nobody,
         Some(path) if path == own.to_bytes() => Named::Own,
+        // Another installation of the same tool would be loaded beside this one.
+        Some(path) if file_name(path) == file_name(own.to_bytes()) => Named::Nobody,
         Some(path) if known.iter().any(|known| known.as_bytes() == file_name(path)) => Named::Known,
         Some(_) => Named::Another,
     }
@@ -56,6 +58,7 @@ mod tests {
         assert_eq!(named(None), Named::Nobody);
         assert_eq!(named(Some("")), Named::Nobody);
         assert_eq!(named(Some("/a/libown.so")), Named::Own);
+        assert_eq!(named(Some("/other/libown.so")), Named::Nobody);
         assert_eq!(named(Some("/b/libours.so")), Named::Known);
         assert_eq!(named(Some("libours.so")), Named::Known);
         // Another copy of the own library is loaded beside this one.

@@ -32,6 +32,15 @@ pub fn write_line_into(file: &CStr, speaker: &str, message: &str) -> bool {
     }) == 0
 }
 
+/// Which file is standard error now, by its device and number; nothing where it is closed.
+pub fn file() -> Option<(u64, u64)> {
+    // SAFETY: all-zero is a valid stat, which fstat fills.
+    unsafe {
+        let mut found: libc::stat = zeroed();
+        (libc::fstat(libc::STDERR_FILENO, &raw mut found) == 0).then_some((found.st_dev, found.st_ino))
+    }
+}
+
 /// Opens a file to add to it, by a number that is none of the standard streams'.
 fn open(file: &CStr) -> Result<c_int, c_int> {
     let flags =

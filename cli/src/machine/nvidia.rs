@@ -129,12 +129,18 @@ fn cupti(system: &System) -> Finding {
         let file = PathBuf::from(named);
         let there = system.path(&file);
         let named = format!("RPDT_CUPTI names {}", file.display());
-        return match there.exists() || !file.as_os_str().as_encoded_bytes().contains(&b'/') {
+        let is_file = there.is_file() || !file.as_os_str().as_encoded_bytes().contains(&b'/');
+        return match is_file {
+            true if major(&file).is_some_and(|number| !CUPTI.contains(&number)) => Finding::missing(
+                subject,
+                format!("{named}, which is older than CUPTI 12.0"),
+                "unset RPDT_CUPTI, or let it name a libcupti.so.13 or .12",
+            ),
             true if suits(&there.canonicalize().unwrap_or(file)) => Finding::ok(subject, named),
             true => unsuitable(format!("{named}, which")),
             false => Finding::missing(
                 subject,
-                format!("{named}, which is not there"),
+                format!("{named}, which is no file"),
                 "unset RPDT_CUPTI, or let it name a libcupti.so.13 or .12",
             ),
         };

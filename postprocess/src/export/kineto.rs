@@ -175,12 +175,8 @@ impl Events for Trace {
         bytes.extend_from_slice(b",\"args\":{\"device\":");
         digits(bytes, op.queue.0);
         if category != "cuda_sync" {
-            let queue = op.queue.1;
-            number(
-                bytes,
-                b",\"stream\":",
-                Some(if op.details.is_queue_stream { queue } else { stream(queue) }),
-            );
+            let stream = op.details.queue_stream.unwrap_or_else(|| stream(op.queue.1));
+            number(bytes, b",\"stream\":", Some(stream));
         }
         number(bytes, b",\"queue\":", Some(op.queue.1));
         if let Some((call, _)) = op.call {
@@ -337,7 +333,7 @@ fn details(bytes: &mut Vec<u8>, op: &Op<'_>) {
             bytes.extend_from_slice(format!(",\"memory bandwidth (GB/s)\":{bandwidth:.6}").as_bytes());
         }
     }
-    if !op.details.stream.is_empty() && !op.details.is_queue_stream {
+    if !op.details.stream.is_empty() && op.details.queue_stream.is_none() {
         bytes.extend_from_slice(b",\"hip_stream\":\"");
         escape_into(bytes, op.details.stream);
         bytes.push(b'"');

@@ -317,9 +317,9 @@ impl OnStream {
             else {
                 continue;
             };
-            if queues.has(gpu) {
+            if let Some(stream) = queues.stream(gpu, queue) {
                 all_queued.add(op);
-                if numbers.contains(&queue) {
+                if numbers.contains(&stream) {
                     queued.add(op);
                 }
             }

@@ -107,7 +107,7 @@ impl Source for Cuda {
 
     fn finish(&self, _: Duration) {
         if let Some(recorder) = recorder::get() {
-            attach::say_if_anothers(recorder, true);
+            attach::say_if_anothers(recorder);
         }
         collector::finish();
     }

@@ -19,13 +19,13 @@ use crate::output::note::note;
 Keys of the events:
   pid, tid     process and thread as the trace has them; GPU n has the pid n if no process has it
   ts, dur      us with three decimals, ts from the trace's first event on, which is baseTimeNanoseconds; exact
-  cat          cuda_runtime: calls of HIP and CUDA; cuda_driver: of HSA; user_annotation: markers; cpu_op: those that
+  cat          cuda_runtime: calls of HIP and CUDA; cuda_driver: of CUDA's driver and HSA; user_annotation: markers; cpu_op: those that
                PyTorch pushed for its operators, and other calls; kernel, gpu_memcpy, gpu_memset: operations;
                cuda_sync: barriers; gpu_user_annotation: what a queue did for a marker; ac2g: arrows
-  args         correlation, External id: the same of a call and what it caused; stream: queue, counted from 1; device:
-               GPU; grid, block: workgroups and work-items by dimension; shared memory, bytes: bytes; memory bandwidth:
-               GB/s; registers per thread: vector registers; desc: arguments, type; hip_stream: stream;
-               Sequence number, Record function id, Input Dims: of operators
+  args         correlation, External id: the same of a call and what it caused; stream: queue, counted from 1, of
+               NVIDIA's GPUs the stream; device: GPU; grid, block: workgroups and work-items by dimension; shared
+               memory, bytes: bytes; memory bandwidth: GB/s; registers per thread: vector registers; desc: arguments,
+               type; hip_stream: stream; Sequence number, Record function id, Input Dims: of operators
   rank         of the first process that has one; otherwise 0
 
 {REGION_HELP}

@@ -63,8 +63,8 @@ pub(in crate::export) struct OpDetails<'a> {
     pub(in crate::export) copy_gpus: Option<(i64, i64)>,
     /// Where it was launched, as the trace has it; empty where that is not known.
     pub(in crate::export) stream: &'a str,
-    /// The number of its queue is that of its stream.
-    pub(in crate::export) is_queue_stream: bool,
+    /// Where its queue is a stream, the number of that.
+    pub(in crate::export) queue_stream: Option<i64>,
 }
 
 /// The number that a stream is, if it is written as one.
@@ -202,14 +202,14 @@ impl<'trace> Details<'trace> {
             }
             _ => (None, None, None, ""),
         };
-        let is_queue_stream = self.queues.has(gpu);
-        if is_queue_stream {
+        let queue_stream = self.queues.stream(gpu, queue);
+        if let Some(number) = queue_stream {
             self.queue.clear();
-            write!(self.queue, "{queue}")?;
+            write!(self.queue, "{number}")?;
             stream = &self.queue;
         }
         let launch = own.or(launch);
-        Ok(OpDetails { launch, graph_node, cluster, copy_bytes, copy_gpus, stream, is_queue_stream })
+        Ok(OpDetails { launch, graph_node, cluster, copy_bytes, copy_gpus, stream, queue_stream })
     }
 
     fn of_call(&mut self, call: i64) -> Result<OfCall> {

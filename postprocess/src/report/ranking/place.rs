@@ -46,9 +46,9 @@ pub(super) fn each(
                 if left.has(op.id) {
                     return Ok(());
                 }
-                let mut stream_of = |call: i64| match queues.has(op.gpu) {
-                    true => Ok(Some(format!("{} of GPU {}", op.queue, op.gpu))),
-                    false => read.at(call),
+                let mut stream_of = |call: i64| match queues.stream(op.gpu, op.queue) {
+                    Some(stream) => Ok(Some(format!("{stream} of GPU {}", op.gpu))),
+                    None => read.at(call),
                 };
                 let place = match call {
                     None => NOWHERE,

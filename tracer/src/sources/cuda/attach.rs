@@ -11,6 +11,7 @@ use std::sync::{Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use rpd_preload::clock::{self, Clock};
+use rpd_preload::library;
 use rpd_preload::lock::{lock, lock_within};
 use rpd_transport::log;
 use rpd_transport::recorder::Recorder;
@@ -20,7 +21,7 @@ use super::buffers::{self, Buffers};
 use super::functions::Functions;
 use super::library::{Cupti, Driver};
 use super::state::{self, CuptiEvent};
-use super::{callback, collector, config, injection, late, yielding};
+use super::{callback, collector, config, contexts, injection, late, yielding};
 use crate::guard::guard;
 
 /// How long a thread of the program waits for another that attaches or detaches.
@@ -171,7 +172,7 @@ pub(super) fn follow(recorder: &'static Recorder, is_starting: bool) {
         TRIES.initialised_by.store(std::process::id(), Ordering::Relaxed);
     }
     TRIES.awaits_driver.store(false, Ordering::Relaxed);
-    say_if_anothers(recorder, false);
+    say_if_anothers(recorder);
     if !is_wanted(recorder) {
         return;
     }
@@ -220,13 +221,14 @@ fn refuse(why: String) {
     }
 }
 
-/// Says that the driver was to load another tool, if recording is on and the process has the driver. `is_end`: it may not be asked any more whether
-/// it was initialised.
-pub(super) fn say_if_anothers(recorder: &'static Recorder, is_end: bool) {
-    let uses_driver = || Driver::find().is_some_and(|driver| is_end || driver.is_initialised());
+/// Says that the driver was to load another tool, if recording is on and the process uses NVIDIA's GPUs. Neither the driver nor the loader is asked: a
+/// thread of the program may be in the one or the other for long, also when the process ends.
+pub(super) fn say_if_anothers(recorder: &'static Recorder) {
     if let Some(tool) = injection::tool()
         && recorder.switch.is_on()
-        && uses_driver()
+        && refusal().is_none()
+        && library::is_loaded("libcuda.so")
+        && contexts::uses_devices()
     {
         refuse(format!("CUDA_INJECTION64_PATH names another tool, {tool}"));
     }

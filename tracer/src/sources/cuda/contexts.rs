@@ -45,6 +45,11 @@ pub(super) fn wait_for_creations(driver: &Driver, is_wanted: impl Fn() -> bool) 
     false
 }
 
+/// Whether the process has one of the driver's devices, which it opens in cuInit.
+pub(super) fn uses_devices() -> bool {
+    opened().is_some_and(|(mapped, open)| mapped + open > 0)
+}
+
 /// The driver's devices, as this process has them.
 struct Devices {
     /// Nothing: it cannot be read.

@@ -20,7 +20,7 @@ use super::detail::{Behind, Details};
 use super::functions::{self, Capture, Functions};
 use super::kernel::Kernels;
 use super::queue::StreamQueues;
-use super::record::{Activity, ApiCall, Detail, KernelRun, Operation, What};
+use super::record::{Activity, ApiCall, Fact, KernelRun, Operation, What};
 use super::wall_clock::WallClock;
 use super::{callback, device, facts};
 
@@ -169,13 +169,13 @@ impl Decoder {
                 self.capture(&call);
                 self.call(&call, 0);
             }
-            Activity::Detail(call, mut detail) => {
-                if let Detail::Synchronization { context, stream, .. } = &mut detail {
-                    *stream = self.queues.known(*context, *stream).unwrap_or(*stream);
+            Activity::Detail(call, detail) => self.details.add(call, Behind::detail(&detail)),
+            Activity::Fact(fact) => {
+                if let Fact::Context { context, device } = fact {
+                    self.queues.learn(context, device::index(device));
                 }
-                self.details.add(call, Behind::detail(&detail));
+                facts::add(&fact);
             }
-            Activity::Fact(fact) => facts::add(&fact),
             Activity::Operation(operation) => {
                 // SAFETY: the caller's promise.
                 if !unsafe { self.operation(&operation) } {
@@ -255,10 +255,13 @@ impl Decoder {
             return;
         }
         let number = functions::index(call.is_driver, call.cbid);
-        let behind = self.details.take(call.correlation, number);
+        let mut behind = self.details.take(call.correlation, number);
         if behind.is_none() && function.has_detail && call.returned == 0 && flushes < DETAIL_PATIENCE {
             self.incomplete.push((flushes, *call));
             return;
+        }
+        if let Some(behind) = &mut behind {
+            behind.number_stream(|context, stream| self.queues.waited_for(context, stream));
         }
         let behind = behind.as_ref().map_or(&[][..], Behind::bytes);
         let is_recorded = was_on(&self.switched, call.start);

@@ -71,6 +71,21 @@ impl Behind {
         }
     }
 
+    /// The stream that was waited for has this number in the file, by its context and CUPTI's number of it.
+    pub(super) fn number_stream(&mut self, number: impl FnOnce(u32, u32) -> u32) {
+        if self.bytes[0] != SYNCHRONIZATION {
+            return;
+        }
+        // The words are the kind, the context, the stream and the event.
+        let place = |word: usize| 1 + 4 * word..5 + 4 * word;
+        let [context, stream] = [1, 2].map(|word| {
+            let mut bytes = [0; 4];
+            bytes.copy_from_slice(&self.bytes[place(word)]);
+            u32::from_ne_bytes(bytes)
+        });
+        self.bytes[place(2)].copy_from_slice(&number(context, stream).to_ne_bytes());
+    }
+
     pub(super) fn bytes(&self) -> &[u8] {
         &self.bytes[..usize::from(self.length)]
     }

@@ -76,6 +76,10 @@ impl Cupti {
     /// There is none that can be used.
     pub(super) fn find(wanted: Option<&Path>, major: u32) -> Result<Cupti, NoCupti> {
         if let Some(path) = wanted {
+            // A pipe would keep the loader waiting.
+            if path.components().count() > 1 && path.metadata().is_ok_and(|found| !found.is_file()) {
+                return Err(NoCupti::NotThere(path.into(), "it is no file".to_string()));
+            }
             let loaded = open(path).ok_or_else(|| NoCupti::NotThere(path.into(), Loaded::failure()))?;
             return Cupti::of(loaded, path.into());
         }

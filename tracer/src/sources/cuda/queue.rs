@@ -7,21 +7,38 @@ use rpd_preload::lock::lock;
 use rustc_hash::FxHashMap;
 
 /// By GPU and number in the file, the context and stream that have it: whichever was seen first.
-static TAKEN: LazyLock<Mutex<HashMap<(u32, u32), (u32, u32)>>> = LazyLock::new(Mutex::default);
+type Taken = HashMap<(u32, u32), (u32, u32)>;
 
-/// Queues whose numbers are known, by context and stream; a context is of one GPU. A number never changes.
+static TAKEN: LazyLock<Mutex<Taken>> = LazyLock::new(Mutex::default);
+
+/// Queues whose numbers are known, by context and stream. A number never changes.
 #[derive(Default)]
-pub(super) struct StreamQueues(FxHashMap<(u32, u32), u32>);
+pub(super) struct StreamQueues {
+    numbers: FxHashMap<(u32, u32), u32>,
+    /// Of each context.
+    gpus: FxHashMap<u32, u32>,
+}
 
 impl StreamQueues {
-    /// The queue that is that stream.
-    pub(super) fn number(&mut self, gpu: u32, context: u32, stream: u32) -> u32 {
-        *self.0.entry((context, stream)).or_insert_with(|| number(gpu, context, stream))
+    /// A context is of that GPU.
+    pub(super) fn learn(&mut self, context: u32, gpu: u32) {
+        self.gpus.insert(context, gpu);
     }
 
-    /// The queue of a stream, if operations were seen there.
-    pub(super) fn known(&self, context: u32, stream: u32) -> Option<u32> {
-        self.0.get(&(context, stream)).copied()
+    /// The queue that is that stream.
+    pub(super) fn number(&mut self, gpu: u32, context: u32, stream: u32) -> u32 {
+        *self.numbers.entry((context, stream)).or_insert_with(|| {
+            self.gpus.insert(context, gpu);
+            number(gpu, context, stream)
+        })
+    }
+
+    /// The same, where the GPU of the context is known; otherwise CUPTI's number.
+    pub(super) fn waited_for(&mut self, context: u32, stream: u32) -> u32 {
+        match self.gpus.get(&context) {
+            Some(gpu) => self.number(*gpu, context, stream),
+            None => stream,
+        }
     }
 }
 
@@ -50,9 +67,9 @@ mod tests {
         assert_eq!(number(gpu + 1, 3, 7), 7, "queues are each GPU's own");
         assert_eq!(number(gpu, 3, 13), 13, "no other has it");
         let mut queues = StreamQueues::default();
-        assert_eq!(queues.known(3, 7), None);
+        assert_eq!(queues.waited_for(3, 7), 7, "nothing is known of the context");
         assert_eq!([(); 2].map(|()| queues.number(gpu, 3, 7)), [0x3_0007; 2]);
-        assert_eq!(queues.known(3, 7), Some(0x3_0007));
+        assert_eq!(queues.waited_for(3, 7), 0x3_0007);
         // One that has so many streams that its number is what another's would be.
         assert_eq!(number(gpu, 1, 20), 20);
         assert_eq!(number(gpu, 2, 0x1_0014), 0x1_0014);
