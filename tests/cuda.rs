@@ -1009,7 +1009,11 @@ fn another_tool_that_the_user_names_has_its_way() {
     ] {
         let dir = Dir::new();
         let run = work(&dir, what).env("SIMCUPTI_LOG", dir.path("cupti.log"));
-        let run = if device.is_empty() { run } else { run.env("SIMCUDA_DEVICE", device) };
+        let run = if device.is_empty() {
+            run
+        } else {
+            run.env("SIMCUDA_DEVICE", device).env("SIMCUDA_CONTEXT_MS", "10")
+        };
         let run = run.env("CUDA_INJECTION64_PATH", "/nowhere/libother.so").recorded(Loading::Preload);
         let ran = run.run();
         let lines: Vec<&str> = ran.expect(0).stderr.lines().collect();

@@ -277,7 +277,9 @@ fn flush(recorder: &'static Recorder, attachment: &Attachment, decoder: &mut Dec
 fn lose(recorder: &'static Recorder, cause: Cause, count: usize) {
     if count > 0 {
         recorder.counters.lose(cause, count as u64);
-        recorder.requests.start(recorder);
+        if !recorder.requests.is_started() {
+            recorder.requests.open(recorder, PATIENCE);
+        }
     }
 }
 
