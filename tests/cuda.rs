@@ -1105,3 +1105,25 @@ fn record_says_which_options_are_for_amd_alone() {
         Run::new(&dir, rpd()).arg("record").arg("--cuda-apis").arg("cudaFree").arg("--").arg("true").run();
     assert!(refused.expect(2).stderr.contains("cudaFree is none of all, none, args"), "{refused}");
 }
+
+#[test]
+fn another_installation_of_the_recorder_is_not_loaded_beside_this_one() {
+    let other = Dir::new();
+    let copy = other.path("librpd_tracer.so");
+    std::fs::copy(recorder(), &copy).unwrap();
+    let dir = Dir::new();
+    let run = work(&dir, "launch=3000 marks=2 launch=2000 _exit").env("CUDA_INJECTION64_PATH", &copy);
+    let ran = run.recorded(Loading::Preload).run();
+    assert_eq!(ran.expect(5).stderr, "", "{ran}");
+    assert_eq!(operations(&dir.whole_trace()), map(&[("KernelExecution", 5000)]), "{ran}");
+}
+
+#[test]
+fn a_cupti_that_is_no_file_is_refused() {
+    let dir = Dir::new();
+    let pipe = dir.path("libcupti.so.13");
+    tool("mkfifo", &[pipe.to_str().unwrap()]);
+    let ran = work(&dir, "launch=10").env("RPDT_CUPTI", &pipe).recorded(Loading::Preload).run();
+    let line = format!("RPDT_CUPTI: {} cannot be loaded (it is no file)", pipe.display());
+    assert!(ran.expect(0).stderr.contains(&line), "{ran}");
+}

@@ -41,7 +41,7 @@ fn named_by(value: Option<&OsStr>, own: &CStr, known: &[&str]) -> Named {
     match value.map(OsStr::as_bytes) {
         None | Some(b"") => Named::Nobody,
         Some(path) if path == own.to_bytes() => Named::Own,
-        // Another installation of the same tool would be loaded beside this one.
+        // Another installation's: two recorders in a process would have one CUPTI between them.
         Some(path) if file_name(path) == file_name(own.to_bytes()) => Named::Nobody,
         Some(path) if known.iter().any(|known| known.as_bytes() == file_name(path)) => Named::Known,
         Some(_) => Named::Another,
@@ -58,11 +58,10 @@ mod tests {
         assert_eq!(named(None), Named::Nobody);
         assert_eq!(named(Some("")), Named::Nobody);
         assert_eq!(named(Some("/a/libown.so")), Named::Own);
-        assert_eq!(named(Some("/other/libown.so")), Named::Nobody);
+        // Another copy of the own library would be loaded beside this one.
+        assert_eq!(named(Some("/b/libown.so")), Named::Nobody);
         assert_eq!(named(Some("/b/libours.so")), Named::Known);
         assert_eq!(named(Some("libours.so")), Named::Known);
-        // Another copy of the own library is loaded beside this one.
-        assert_eq!(named(Some("/b/libown.so")), Named::Another);
         assert_eq!(named(Some("/opt/libToolsInjection64.so")), Named::Another);
     }
 }
