@@ -19,7 +19,7 @@ use super::texts::TraceTexts;
 use super::timeline::events::{
     Arrow, Call, Counter, Events, Facts, Op, Place, Process, Sort, TimelineFrame, Track,
 };
-use super::timeline::{self, Exported, FIRST_GPU, OpDetails, graph_handle, handle};
+use super::timeline::{self, Exported, FIRST_GPU, OpDetails, graph_handle};
 use super::trace_event::{extents, name, number, place, slice, time, value};
 use crate::notes::Notes;
 use crate::region::Region;
@@ -265,6 +265,6 @@ fn details(bytes: &mut Vec<u8>, details: &OpDetails<'_>) {
         bytes.extend_from_slice(b",\"stream\":\"");
         escape_into(bytes, details.stream);
         bytes.push(b'"');
-        number(bytes, b",\"stream_ID\":", handle(details.stream));
+        number(bytes, b",\"stream_ID\":", details.stream_number());
     }
 }

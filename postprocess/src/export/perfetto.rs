@@ -28,7 +28,7 @@ use super::timeline::events::{
     Arrow, Call, Counter, Events, Facts, Op, Owner, Place, Process, Sort, TimelineFormat, TimelineFrame,
     Track, TrackOwner, Value,
 };
-use super::timeline::{self, Exported, FIRST_GPU, OpDetails, graph_handle, handle};
+use super::timeline::{self, Exported, FIRST_GPU, OpDetails, graph_handle};
 use crate::notes::Notes;
 use crate::region::Region;
 use field::{clock, counter as counter_field, event, host, packet as packet_field, track};
@@ -410,6 +410,6 @@ fn details(bytes: &mut Vec<u8>, details: &OpDetails<'_>) {
     number(bytes, Key::CopyBytes, details.copy_bytes);
     if !details.stream.is_empty() {
         text(bytes, Key::Stream, details.stream.as_bytes());
-        number(bytes, Key::StreamId, handle(details.stream));
+        number(bytes, Key::StreamId, details.stream_number());
     }
 }

@@ -12,7 +12,7 @@ use rustc_hash::FxHashMap;
 use crate::check::outlier::Outliers;
 use crate::check::rule::are_sound;
 use crate::export::Exported;
-use crate::export::timeline::{Details, Launch, begin_reading, handle};
+use crate::export::timeline::{Details, Launch, begin_reading};
 use crate::notes::{Notes, RowCount};
 use crate::region::{Region, Selected};
 use crate::report::caused::{CausedOp, CausedOps, CausingCall};
@@ -188,7 +188,7 @@ impl Reader<'_> {
         let kind = OpKind::of(&type_text);
         let of_op = details.of_op(kind, op.id, (op.gpu, op.queue), call.map(|call| call.id))?;
         let (launch, copied, sides) = (of_op.launch, of_op.copy_bytes, of_op.copy_gpus);
-        let stream = handle(of_op.stream).unwrap_or(0);
+        let stream = of_op.stream_number().unwrap_or(0);
         let thread = call.map_or(0, |call| call.thread.2);
         let call = call.map_or(0, |call| call.id);
         let gpu = agent(op.gpu);

@@ -67,11 +67,11 @@ pub(in crate::export) struct OpDetails<'a> {
     pub(in crate::export) queue_stream: Option<i64>,
 }
 
-/// The number that a stream is, if it is written as one.
-pub(in crate::export) fn handle(stream: &str) -> Option<i64> {
-    match stream.strip_prefix("0x") {
-        Some(handle) => i64::from_str_radix(handle, 16).ok(),
-        None => stream.parse().ok(),
+impl OpDetails<'_> {
+    /// The number that its stream is, if it is written as one.
+    pub(in crate::export) fn stream_number(&self) -> Option<i64> {
+        let handle = self.stream.strip_prefix("0x");
+        self.queue_stream.or_else(|| i64::from_str_radix(handle?, 16).ok())
     }
 }
 
