@@ -156,7 +156,7 @@ impl Events for Trace {
         let shown = op.shown(texts)?;
         let op_type = texts.name(op.op_type)?;
         let (category, own_name) = match op.kind {
-            OpKind::Copy if op.details.copy_gpus.is_some_and(|(from, to)| from != to) => {
+            OpKind::Copy if op.details.copy_gpus.is_some() => {
                 ("gpu_memcpy", Some(b"Memcpy PtoP (Device -> Device)".to_vec()))
             }
             OpKind::Copy => ("gpu_memcpy", Some(copy_name(op_type))),

@@ -59,7 +59,8 @@ pub(in crate::export) struct OpDetails<'a> {
     pub(in crate::export) cluster: Option<[i64; 3]>,
     /// What was copied, bytes.
     pub(in crate::export) copy_bytes: Option<i64>,
-    /// The GPUs from which and to which it was copied, where neither side is the host.
+    /// The GPUs from which and to which it was copied, where these are two. Other recorders number GPUs here otherwise than in rocpd_op, so one of them
+    /// has to be the GPU of the operation.
     pub(in crate::export) copy_gpus: Option<(i64, i64)>,
     /// Where it was launched, as the trace has it; empty where that is not known.
     pub(in crate::export) stream: &'a str,
@@ -202,6 +203,7 @@ impl<'trace> Details<'trace> {
             }
             _ => (None, None, None, ""),
         };
+        let copy_gpus = copy_gpus.filter(|(from, to)| from != to && [from, to].contains(&&gpu));
         let queue_stream = self.queues.stream(gpu, queue);
         if let Some(number) = queue_stream {
             self.queue.clear();
