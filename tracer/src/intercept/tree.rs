@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::ffi::OsStr;
 use std::fs::{self, Metadata};
+use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -201,6 +202,8 @@ impl Tree {
             }
             let entries = match fs::read_dir(&directory) {
                 Ok(entries) => entries,
+                // It went just now.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
                 Err(error) => {
                     changes.unreadable.push((directory, error.to_string()));
                     continue;
@@ -265,6 +268,25 @@ mod tests {
         fs::write(path("a.json"), "{}").unwrap();
         assert_eq!(names(&tree.look(&ALL, false).gone), ["a.hsaco"]);
         assert_eq!(names(&tree.look(&ALL, false).new), ["a.hsaco"]);
+    }
+
+    #[test]
+    fn a_directory_that_goes_meanwhile_is_no_fault() {
+        let directory = tempfile::tempdir().unwrap();
+        let inner = directory.path().join("inner");
+        let mut tree = Tree::new(directory.path().into());
+        let is_over = std::sync::atomic::AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !is_over.load(std::sync::atomic::Ordering::Relaxed) {
+                    fs::create_dir(&inner).unwrap();
+                    fs::remove_dir(&inner).unwrap();
+                }
+            });
+            let faults = (0..20_000).flat_map(|_| tree.look(&ALL, false).unreadable).next();
+            is_over.store(true, std::sync::atomic::Ordering::Relaxed);
+            assert_eq!(faults, None);
+        });
     }
 
     #[test]
