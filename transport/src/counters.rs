@@ -98,7 +98,7 @@ pub struct Counters {
     lost_to: AtomicU64,
     /// Records from rings that are in the file, or counted as lost.
     accounted: AtomicU64,
-    /// Starts that were corrected: those of AMD's GPUs that lay after the end, those of NVIDIA's that lay before the call.
+    /// Times that were corrected: starts that lay after the end, or before the operation was submitted (of NVIDIA's GPUs: before the call).
     pub clamped: AtomicU64,
     /// Time that application threads waited for buffer space, ns.
     pub waited_ns: AtomicU64,

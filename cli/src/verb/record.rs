@@ -518,10 +518,7 @@ impl Record {
                     line.push_str(&format!("; {useless}: rpd replacements {trace} says why"));
                 }
                 if !for_amd_alone.is_empty() && recorded.is_of_nvidia_alone() {
-                    line.push_str(&format!(
-                        "; GPUs of NVIDIA's have nothing of {}",
-                        for_amd_alone.join(", ")
-                    ));
+                    line.push_str(&format!("; for AMD's GPUs alone: {}", for_amd_alone.join(", ")));
                 }
                 line.push_str(&cut_off(ended.ending, recorded.cut_off));
                 note(line);

@@ -127,7 +127,7 @@ kinds! {
         "the session has no end: its process was killed or still runs, which only its own host or container can tell",
         "run rpd check there";
     LostRecords "lost-records" Warning false
-        "records that did not make it into the file, by cause", "record again, with a larger RPDT_BUFFER_MB if it was full; what CUPTI lost, another CUPTI (RPDT_CUPTI) may not lose";
+        "records that did not make it into the file, by cause", "record again: with a larger RPDT_BUFFER_MB if the buffer was full, with another CUPTI (RPDT_CUPTI) if CUPTI lost them";
     LaunchWithoutOp "launch-without-op" Warning false
         "launches whose kernels were not known to have completed when the file was last written: recording or the process had \
          ended before, or HIP, whose own times were recorded, had not reported the kernels yet",

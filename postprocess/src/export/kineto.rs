@@ -1,8 +1,8 @@
 //! The JSON that PyTorch's profiler (Kineto) writes, which HolisticTraceAnalysis and other tools of PyTorch read.
 //!
-//! Such tools go by categories and names: calls are `cuda_runtime` also where they are HIP's and `cuda_driver` where they are the driver's or HSA's, copies are named `Memcpy HtoD (Host -> Device)`
-//! and the like, and what has a `stream` is work of a GPU. A launch and what it caused have the same `correlation`, and an arrow `ac2g` with
-//! that number.
+//! Such tools go by categories and names. Calls of HIP have the category of CUDA's runtime, `cuda_runtime`, and calls of HSA that of its driver,
+//! `cuda_driver`. Copies are named `Memcpy HtoD (Host -> Device)` and the like, and what has a `stream` is work of a GPU. A launch and what it caused
+//! have the same `correlation`, and an arrow `ac2g` with that number.
 
 use std::io::Write;
 use std::path::Path;

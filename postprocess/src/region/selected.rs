@@ -310,6 +310,9 @@ impl OnStream {
         let numbers: Vec<i64> = streams.iter().filter_map(|stream| number(stream.trim())).collect();
         let queues = QueueStreams::of(trace)?;
         let (mut queued, mut all_queued) = (Ids::default(), Ids::default());
+        if queues.is_empty() || !has_table(trace, "rocpd_op")? {
+            return Ok(OnStream { calls, queued, all_queued });
+        }
         let mut rows = trace.prepare("SELECT id, gpuId, queueId FROM rocpd_op")?;
         let mut rows = rows.query([])?;
         while let Some(row) = rows.next()? {

@@ -27,10 +27,15 @@ impl QueueStreams {
         Ok(QueueStreams { gpus, stride: strides.map(|strides| strides.gpu) })
     }
 
+    /// Whether there is no such GPU.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.gpus.is_empty()
+    }
+
     /// The stream that is that queue of that GPU; nothing where its queues are none.
     pub(crate) fn stream(&self, gpu: i64, queue: i64) -> Option<i64> {
         let added = self.stride.map_or(0, |stride| gpu / stride * stride);
-        self.gpus.contains(&gpu).then_some(queue - added)
+        self.gpus.contains(&gpu).then(|| queue.saturating_sub(added))
     }
 
     /// The stream of the row `alias` of rocpd_op as a text of SQL; `otherwise`, where its queue is none.
