@@ -116,6 +116,8 @@ models:
 # What Miri can run: no file of /proc, no thread of ours, no GPU runtime. Takes minutes; the nightly toolchain needs miri and rust-src.
 MIRI = MIRIFLAGS=-Zmiri-disable-isolation $(CARGO) +nightly miri test --quiet --lib --target-dir target/miri
 miri:
+	@$(CARGO) +nightly miri --version >/dev/null 2>&1 || \
+		{ echo 'make miri: no Miri here: rustup toolchain install nightly --component miri,rust-src' >&2; exit 1; }
 	@$(MIRI) -p rpd-codeobject
 	@$(MIRI) -p rpd-transport -- records::
 	@$(MIRI) -p rpd-tracer -- intercept::alternate intercept::choice intercept::validate hsa::reservation hsa::table gpu::kernels hsa_runtime::
