@@ -131,5 +131,8 @@ mod primitives;
 // What can go wrong around a recorder inside somebody else's process: docs/hazards.md entry by entry.
 mod hazards;
 
+// scripts/circles: that what it looks for makes it fail.
+mod layers;
+
 // README.md and docs/: their commands run, their links lead somewhere.
 mod documentation;
