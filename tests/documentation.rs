@@ -7,6 +7,7 @@
 //! `train.py`, which are the demo on one GPU, `builds`, which has another build of one of its kernels, and `app`, which has instrumented
 //! kernels (tests/programs/inside.hip).
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
@@ -571,8 +572,8 @@ fn private_words(path: &str, code: &str) -> Vec<String> {
     pieces(code).into_iter().flat_map(of_piece).collect()
 }
 
-/// The Rust and the JavaScript of the tree, by their paths from the root.
-fn sources(folder: &Path, found: &mut Vec<(String, String)>) {
+/// The files of these names, by their paths from the root.
+fn files(folder: &Path, is_wanted: &dyn Fn(&str) -> bool, found: &mut Vec<(String, String)>) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         let name = path.file_name().unwrap().to_str().unwrap_or_default();
@@ -580,12 +581,20 @@ fn sources(folder: &Path, found: &mut Vec<(String, String)>) {
             continue;
         }
         if path.is_dir() {
-            sources(&path, found);
-        } else if name.ends_with(".rs") || name.ends_with(".mjs") {
+            files(&path, is_wanted, found);
+        } else if is_wanted(name) {
             let place = path.strip_prefix(root()).unwrap().to_str().unwrap().to_string();
             found.push((place, fs::read_to_string(&path).unwrap()));
         }
     }
+}
+
+/// The Rust and the JavaScript of the tree.
+fn sources() -> Vec<(String, String)> {
+    let mut found = vec![];
+    files(root(), &|name| name.ends_with(".rs") || name.ends_with(".mjs"), &mut found);
+    assert!(found.len() > 500, "{} files", found.len());
+    found
 }
 
 #[test]
@@ -595,9 +604,7 @@ fn code_has_no_private_words() {
     assert_eq!(private_words("view/a.rs", "lane(\"lanes=\") // lanes"), ["lane", "lanes"]);
     let code = "// The first ten are told one by one.\n// Two are told apart on their way into a ring. Each way leads on.";
     assert_eq!(private_words("cli/a.rs", code), ["told one by one", "way leads"]);
-    let mut all = vec![];
-    sources(root(), &mut all);
-    assert!(all.len() > 500, "{} files", all.len());
+    let mut all = sources();
     // This file names them.
     let own = Path::new(file!()).file_name().unwrap().to_str().unwrap();
     all.retain(|(path, _)| *path != format!("tests/{own}"));
@@ -619,29 +626,85 @@ fn exported_type(line: &str) -> Option<&str> {
     ["struct", "enum", "trait", "union"].contains(&words.next()?).then(|| words.next())?
 }
 
+/// Each crate by its folder, with the crates that it is built on, directly or through others.
+fn crates() -> BTreeMap<String, BTreeSet<String>> {
+    let mut manifests = vec![];
+    files(root(), &|name| name == "Cargo.toml", &mut manifests);
+    let folder = |path: &str| path.strip_suffix("/Cargo.toml").unwrap_or_default().to_string();
+    let named = |text: &str| {
+        text.lines().find_map(|line| Some(line.strip_prefix("name = \"")?.trim_end_matches('"').to_string()))
+    };
+    let folders: BTreeMap<String, String> =
+        manifests.iter().filter_map(|(path, text)| Some((named(text)?, folder(path)))).collect();
+    let needs = |text: &str| -> BTreeSet<String> {
+        let lines = text
+            .lines()
+            .skip_while(|line| *line != "[dependencies]")
+            .skip(1)
+            .take_while(|line| !line.starts_with('['));
+        lines.filter_map(|line| folders.get(line.split([' ', '.']).next()?).cloned()).collect()
+    };
+    let mut found: BTreeMap<String, BTreeSet<String>> =
+        manifests.iter().map(|(path, text)| (folder(path), needs(text))).collect();
+    loop {
+        let more: BTreeMap<_, BTreeSet<_>> = found
+            .iter()
+            .map(|(of, needs)| {
+                (
+                    of.clone(),
+                    needs.iter().flat_map(|below| found[below].iter().chain([below])).cloned().collect(),
+                )
+            })
+            .collect();
+        if more == found {
+            return found;
+        }
+        found = more;
+    }
+}
+
 #[test]
-fn types_of_a_crate_have_names_of_their_own() {
+fn a_type_has_a_name_of_its_own_in_its_crate_and_all_that_meets_it() {
     assert_eq!(exported_type("pub(super) struct Table<'a> {"), Some("Table"));
     assert_eq!(exported_type("pub enum State {"), Some("State"));
     assert_eq!(["struct Table;", "pub fn structs()"].map(exported_type), [None, None]);
-    let mut all = vec![];
-    sources(root(), &mut all);
-    let mut places: std::collections::BTreeMap<(&str, &str), Vec<&str>> = Default::default();
+    let crates = crates();
+    assert!(
+        crates["cli"].contains("remote/block") && !crates["tracer"].contains("postprocess"),
+        "{crates:?}"
+    );
+    let all = sources();
+    // The types of each crate: their names, where they are, and whether they are for other crates too.
+    let mut types: BTreeMap<&str, Vec<(&str, &str, bool)>> = BTreeMap::new();
+    let mut heads: BTreeMap<&str, String> = BTreeMap::new();
     for (path, code) in &all {
         let Some((of, file)) = path.split_once("/src/") else { continue };
         // The arguments of a verb have its name, as cli/src/verb.rs says.
         if file.contains("tests") || file.starts_with("verb/") || of.starts_with("fixtures") {
             continue;
         }
-        for name in code.lines().filter_map(exported_type) {
-            places.entry((of, name)).or_default().push(path);
-        }
+        let named = code
+            .lines()
+            .filter_map(|line| Some((exported_type(line)?, path.as_str(), line.starts_with("pub "))));
+        // Each library has an error of its own, as libraries in Rust do.
+        types.entry(of).or_default().extend(named.filter(|(name, ..)| *name != "Error"));
+        heads.insert(path, code.lines().take_while(|line| line.starts_with("//!")).collect());
     }
-    assert!(places.len() > 500, "{} types", places.len());
-    let found: Vec<_> = places.into_iter().filter(|(_, files)| files.len() > 1).collect();
+    assert!(types.values().map(Vec::len).sum::<usize>() > 500);
+    let mut found = BTreeSet::new();
+    for (of, own) in &types {
+        let below = crates[*of].iter().filter_map(|below| types.get(below.as_str()));
+        let mut places: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+        for (name, path, _) in own.iter().chain(below.flatten().filter(|(.., for_all)| *for_all)) {
+            places.entry(name).or_default().push(path);
+        }
+        let said =
+            |name: &str, files: &[&str]| files.iter().any(|file| heads[file].contains(&format!("::{name}`")));
+        found.extend(places.into_iter().filter(|(name, files)| files.len() > 1 && !said(name, files)));
+    }
     assert!(
         found.is_empty(),
-        "types of one name: give one another name, or make it private to its module: {found:#?}"
+        "types of one name: give one another name, make it private to its module, or say in the head of one what `crate::Name` is: {found:#?}"
     );
 }
 

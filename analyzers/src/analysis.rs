@@ -123,7 +123,7 @@ impl Analysis {
         }
         self.messages += 1;
         self.bytes += message.len() as u64;
-        self.unknown += u64::from(matches!(message.kind(), message::Kind::Other(_)));
+        self.unknown += u64::from(matches!(message.kind(), message::MessageKind::Other(_)));
         for (_, analyzer) in &mut self.analyzers {
             match analyzer {
                 Analyzer::MessageLogger(logger) => logger.message(message, subject),

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use rpd_dh_comms::message::{Kind, Message};
+use rpd_dh_comms::message::{Message, MessageKind};
 use rpd_schema::Finding;
 use rustc_hash::FxHashMap;
 use serde_json::{Value, json};
@@ -70,7 +70,7 @@ pub(crate) struct BasicBlocks {
 
 impl BasicBlocks {
     pub(crate) fn message(&mut self, message: &Message<'_>) {
-        let Kind::Block(number) = message.kind() else { return };
+        let MessageKind::Block(number) = message.kind() else { return };
         let header = &message.header;
         let line = if header.line == u32::MAX { 0 } else { header.line };
         let (block, [_, se, cu]) = ((number, header.file, line), message.place());

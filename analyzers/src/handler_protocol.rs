@@ -14,7 +14,7 @@ const MOST: u64 = 64 << 20;
 /// What a recorder asks for.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Request {
+pub enum HandlerRequest {
     /// A process begins to ask; bytes are in that file from now on.
     Hello {
         /// The process.
@@ -40,7 +40,7 @@ pub enum Request {
     },
 }
 
-/// See [`Request::Begin`].
+/// See [`HandlerRequest::Begin`].
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct HandledDispatch {
     /// Its number among those of the process.
@@ -124,25 +124,25 @@ mod tests {
     #[test]
     fn lines_come_back_and_others_are_errors() {
         let requests = [
-            Request::Hello { process: 7, memory: "/dev/shm/a b".into() },
-            Request::Begin(HandledDispatch {
+            HandlerRequest::Hello { process: 7, memory: "/dev/shm/a b".into() },
+            HandlerRequest::Begin(HandledDispatch {
                 id: 1,
                 filter: [None, Some((1, 3)), None],
                 ..Default::default()
             }),
-            Request::Bytes { id: 1, length: 64 },
-            Request::End { id: 1, completed: true },
+            HandlerRequest::Bytes { id: 1, length: 64 },
+            HandlerRequest::End { id: 1, completed: true },
         ];
         let mut bytes = Vec::new();
         requests.iter().for_each(|request| send(&mut bytes, request).unwrap());
         let mut from = bytes.as_slice();
         for request in &requests {
-            assert_eq!(receive::<Request>(&mut from).unwrap().as_ref(), Some(request));
+            assert_eq!(receive::<HandlerRequest>(&mut from).unwrap().as_ref(), Some(request));
         }
-        assert_eq!(receive::<Request>(&mut from).unwrap(), None);
+        assert_eq!(receive::<HandlerRequest>(&mut from).unwrap(), None);
         for wrong in [&b"{\"end\""[..], b"{}\n", b"\xff\n", b"\n", b"{\"bytes\":{\"id\":-1,\"length\":0}}\n"]
         {
-            assert!(receive::<Request>(&mut &*wrong).is_err(), "{wrong:?}");
+            assert!(receive::<HandlerRequest>(&mut &*wrong).is_err(), "{wrong:?}");
         }
     }
 }

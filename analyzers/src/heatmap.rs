@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use rpd_dh_comms::message::{Access, Kind, Message, Space};
+use rpd_dh_comms::message::{Access, Message, MessageKind, Space};
 use rpd_schema::Finding;
 use serde_json::json;
 
@@ -23,7 +23,7 @@ pub(crate) struct Heatmap {
 
 impl Heatmap {
     pub(crate) fn message(&mut self, message: &Message<'_>) {
-        let Kind::Address(Access { space, .. }) = message.kind() else { return };
+        let MessageKind::Address(Access { space, .. }) = message.kind() else { return };
         if matches!(space, Space::Shared | Space::Scratch | Space::Gds) {
             return;
         }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use rpd_dh_comms::message::{Access, Kind, Message, Space};
+use rpd_dh_comms::message::{Access, Message, MessageKind, Space};
 use rpd_schema::Finding;
 use serde_json::{Value, json};
 
@@ -107,7 +107,7 @@ impl MemoryAnalysis {
     }
 
     pub(crate) fn message(&mut self, message: &Message<'_>) {
-        let Kind::Address(access) = message.kind() else { return };
+        let MessageKind::Address(access) = message.kind() else { return };
         let header = &message.header;
         let known = |number: u32| if number == u32::MAX { 0 } else { number };
         let place =

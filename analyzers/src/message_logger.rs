@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use rpd_dh_comms::message::{Kind, Message};
+use rpd_dh_comms::message::{Message, MessageKind};
 use rpd_duration_log::LogFormat;
 use serde_json::json;
 
@@ -28,7 +28,7 @@ impl MessageLogger {
         let [xcc, se, cu] = message.place();
         match self.format {
             LogFormat::Csv => {
-                let Kind::Address(access) = message.kind() else { return };
+                let MessageKind::Address(access) = message.kind() else { return };
                 let kernel = quoted(subject.kernel);
                 let _ = write!(
                     self.text,
@@ -60,16 +60,16 @@ impl MessageLogger {
                     "user_data": header.detail,
                 });
                 match message.kind() {
-                    Kind::Address(access) => {
+                    MessageKind::Address(access) => {
                         line["op_type"] = access.kind.into();
                         line["addresses"] =
                             message.addresses().map(|(_, address)| format!("{address:#018x}")).collect();
                     }
-                    Kind::Interval { begin, end } => {
+                    MessageKind::Interval { begin, end } => {
                         line["start"] = begin.into();
                         line["stop"] = end.into();
                     }
-                    Kind::Block(_) | Kind::Other(_) => {}
+                    MessageKind::Block(_) | MessageKind::Other(_) => {}
                 }
                 let _ = writeln!(self.text, "{line}");
             }

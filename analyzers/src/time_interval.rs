@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use rpd_dh_comms::message::{Kind, Message};
+use rpd_dh_comms::message::{Message, MessageKind};
 use rpd_schema::Finding;
 use serde_json::json;
 
@@ -19,7 +19,7 @@ pub(crate) struct TimeInterval {
 
 impl TimeInterval {
     pub(crate) fn message(&mut self, message: &Message<'_>) {
-        let Kind::Interval { begin, end } = message.kind() else { return };
+        let MessageKind::Interval { begin, end } = message.kind() else { return };
         self.first_begin = if self.count == 0 { begin } else { self.first_begin.min(begin) };
         self.last_end = self.last_end.max(end);
         self.total = self.total.saturating_add(end.saturating_sub(begin));

@@ -19,11 +19,11 @@ mod recorder;
 mod system;
 mod tools;
 
-pub(crate) use finding::{Finding, Status};
+pub(crate) use finding::{MachineFinding, Status};
 pub(crate) use system::System;
 
 /// What was found, in the order in which it is shown.
-pub(crate) fn examine(system: &System) -> Vec<Finding> {
+pub(crate) fn examine(system: &System) -> Vec<MachineFinding> {
     let mut findings = recorder::examine(system);
     let amd = amd::examine(system);
     let nvidia = nvidia::examine(system);
@@ -31,7 +31,7 @@ pub(crate) fn examine(system: &System) -> Vec<Finding> {
     findings.extend(amd.unwrap_or_default());
     findings.extend(nvidia.unwrap_or_default());
     if !has_gpu {
-        findings.push(Finding::missing(
+        findings.push(MachineFinding::missing(
             "GPU",
             "no GPU of AMD or NVIDIA, and no driver of either",
             "in a container: --device /dev/kfd --device /dev/dri (AMD), --gpus all (NVIDIA); in a batch job: ask the scheduler for a GPU",

@@ -3,7 +3,6 @@
 pub(crate) mod candidate;
 pub(crate) mod chart;
 pub(crate) mod file;
-pub(crate) mod left_out;
 pub(crate) mod note;
 pub(crate) mod progress;
 pub(crate) mod quantity;
@@ -18,7 +17,7 @@ use rpd_escape::json;
 use serde::Serializer;
 use serde::ser::{Serialize, SerializeSeq};
 
-use crate::system::terminal::terminal_width;
+use crate::system::facts::terminal_width;
 
 /// Columns of a terminal that does not know its size.
 const DEFAULT_WIDTH: usize = 80;

@@ -1,6 +1,7 @@
 //! The command line, and the one list of verbs.
 //!
-//! Each verb is a module here: its arguments, and what it does, readable from top to bottom. A new verb is a file and a line in the list.
+//! Each verb is a module here: its arguments, and what it does, readable from top to bottom. A new verb is a file and a line in the list; the line of one that
+//! reads a trace and takes no part of it says why.
 //! The struct of its arguments has the verb's name, also where a library has something else of that name. Verbs that make a pass come from the
 //! list of passes.
 
@@ -83,7 +84,7 @@ struct Cli {
 
 /// Makes of the list the enum that clap reads, and its dispatch.
 macro_rules! verbs {
-    ($($(#[cfg($when:meta)])? $(#[command($how:ident)])? $name:ident($arguments:ty),)*) => {
+    ($($(#[cfg($when:meta)])? $(#[command($how:ident)])? $name:ident($arguments:ty) $(takes no part: $why:expr)?,)*) => {
         #[derive(Subcommand)]
         enum Verb {
             $($(#[cfg($when)])? $(#[command($how)])? $name($arguments)),*
@@ -95,6 +96,17 @@ macro_rules! verbs {
                     $($(#[cfg($when)])? Verb::$name(arguments) => arguments.run()),*
                 }
             }
+        }
+
+        /// Why the verb of that name, which reads a trace, takes no part of it, or only some options that name one.
+        fn why_no_part(verb: &str) -> Option<&'static str> {
+            $($(#[cfg($when)])? {
+                let why: &[&'static str] = &[$($why)?];
+                if stringify!($name).eq_ignore_ascii_case(verb) {
+                    return why.first().copied();
+                }
+            })*
+            export::why_no_part(verb).or_else(|| pass::why_no_part(verb))
         }
     };
 }
@@ -110,7 +122,7 @@ verbs! {
     Top(top::Top),
     Api(api::Api),
     #[cfg(feature = "view")]
-    View(view::View),
+    View(view::View) takes no part: view::WHY_NO_PART,
     Gaps(gaps::Gaps),
     Overlap(overlap::Overlap),
     Categories(categories::Categories),
@@ -129,19 +141,19 @@ verbs! {
     Energy(energy::Energy),
     Export(export::Export),
     #[cfg(feature = "parquet")]
-    Dataset(dataset::Dataset),
+    Dataset(dataset::Dataset) takes no part: dataset::WHY_NO_PART,
     Import(import::Import),
-    Check(check::Check),
+    Check(check::Check) takes no part: check::WHY_NO_PART,
     Code(code::Code),
     Blocks(blocks::Blocks),
-    Trim(trim::Trim),
-    Merge(merge::Merge),
+    Trim(trim::Trim) takes no part: trim::WHY_NO_PART,
+    Merge(merge::Merge) takes no part: merge::WHY_NO_PART,
     Subclass(subclass::Subclass),
     Deserialize(deserialize::Deserialize),
     Strings(strings::Strings),
     #[command(flatten)]
     Pass(pass::PassVerb),
-    Passes(passes::Passes),
+    Passes(passes::Passes) takes no part: pass::WHY_NO_PART,
     Remote(remote::Remote),
     Doctor(doctor::Doctor),
     Disassembler(disassembler::Disassembler),
@@ -164,7 +176,7 @@ pub(crate) fn run() -> Result<ExitCode> {
             let width = output::line_width().map_or(help::WIDTH, |width| width.min(help::WIDTH));
             help::fitted(command(), width).get_matches();
         }
-        let Some(meant) = misunderstood::explained(&error, &command()) else { error.exit() };
+        let Some(meant) = misunderstood::explained(&error, &command(), why_no_part) else { error.exit() };
         note(meant);
         std::process::exit(error.exit_code())
     });

@@ -4,7 +4,7 @@ use object::elf::{EM_AMDGPU, EM_CUDA, Machine, OsAbi, STT_OBJECT};
 use object::read::elf::FileHeader;
 
 use crate::cubin;
-use crate::descriptor::{self, Descriptor};
+use crate::descriptor::{self, KernelDescriptor};
 use crate::elf::{ElfImage, ElfSymbol, LE};
 use crate::{Error, Kernel, Target, metadata};
 
@@ -121,7 +121,7 @@ fn described(image: &ElfImage<'_>, target: &Target) -> Result<Vec<Kernel>, Error
         let bytes = bytes.ok_or_else(|| {
             Error::malformed("kernel descriptor", format!("{} lies outside of the file", symbol.name))
         })?;
-        Ok(Descriptor::decode(bytes).kernel(symbol.name, target))
+        Ok(KernelDescriptor::decode(bytes).kernel(symbol.name, target))
     });
     kernels.collect()
 }

@@ -43,7 +43,7 @@ pub enum Variant {
 }
 
 impl Variant {
-    /// Counters of each block, 64 bits each: [`Block::counter`] is the first.
+    /// Counters of each block, 64 bits each: [`RewrittenBlock::counter`] is the first.
     ///
     /// 0: waves. Of [`Variant::Lanes`], 1: lanes. Of [`Variant::Time`], 1: sum of the clock at each entry, 2: sum of the clock at each exit,
     /// both modulo 2^64: the second less the first is the time.
@@ -144,8 +144,8 @@ pub struct Rewritten {
     /// Kernels that count.
     pub kernels: Vec<CountedKernel>,
     /// Blocks of all of them and of the functions that they call: [`CountedKernel::blocks`].
-    pub blocks: Vec<Block>,
-    /// Mangled names of kernels and functions: [`Block::function`].
+    pub blocks: Vec<RewrittenBlock>,
+    /// Mangled names of kernels and functions: [`RewrittenBlock::function`].
     pub functions: Vec<String>,
     /// Kernels that were asked for and cannot count, with the reason.
     pub refused: Vec<(String, Refusal)>,
@@ -235,7 +235,7 @@ pub struct Slot {
 /// A basic block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Block {
+pub struct RewrittenBlock {
     /// Whose: place in [`Rewritten::functions`].
     pub function: u32,
     /// First instruction, as a virtual address of the original.

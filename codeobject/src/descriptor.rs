@@ -14,7 +14,7 @@ pub const SECOND_ENTRY: u64 = 256;
 /// A decoded kernel descriptor (ABI version 3 and later).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Descriptor {
+pub struct KernelDescriptor {
     /// Bytes of static LDS per workgroup.
     pub group_segment_fixed_size: u32,
     /// Bytes of scratch per work-item.
@@ -47,12 +47,12 @@ pub struct AllottedRegisters {
     pub sgprs: u32,
 }
 
-impl Descriptor {
+impl KernelDescriptor {
     /// Decodes the bytes of a descriptor; any bytes are one.
-    pub fn decode(bytes: &[u8; SIZE]) -> Descriptor {
+    pub fn decode(bytes: &[u8; SIZE]) -> KernelDescriptor {
         let word = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
         let properties = u16::from_le_bytes([bytes[56], bytes[57]]);
-        Descriptor {
+        KernelDescriptor {
             group_segment_fixed_size: word(0),
             private_segment_fixed_size: word(4),
             kernarg_size: word(8),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use object::elf::{STT_FUNC, STT_OBJECT};
 
-use crate::descriptor::{self, Descriptor};
+use crate::descriptor::{self, KernelDescriptor};
 use crate::elf::ElfImage;
 use crate::{CodeObject, Error};
 
@@ -18,7 +18,7 @@ pub struct Function<'a> {
     /// Its instructions. What follows them up to the next function, where the object does not say how long it is (assembly).
     pub code: &'a [u8],
     /// Of a kernel.
-    pub descriptor: Option<Descriptor>,
+    pub descriptor: Option<KernelDescriptor>,
 }
 
 /// All functions of the code object that `bytes` are, in the order of their addresses. None overlaps the next.
@@ -30,7 +30,7 @@ pub fn functions(bytes: &[u8]) -> Result<Vec<Function<'_>>, Error> {
     CodeObject::check(&image)?;
     // By address, the symbol's size with it. A kernel is known by its descriptor: what is assembled by hand may not say that it is a
     // function.
-    let mut found: BTreeMap<u64, (&str, u64, Option<Descriptor>)> = BTreeMap::new();
+    let mut found: BTreeMap<u64, (&str, u64, Option<KernelDescriptor>)> = BTreeMap::new();
     let symbols = image.all_symbols()?;
     for symbol in symbols.iter().filter(|symbol| symbol.kind == STT_FUNC) {
         found.entry(symbol.address).or_insert((symbol.name, symbol.size, None));
@@ -38,7 +38,8 @@ pub fn functions(bytes: &[u8]) -> Result<Vec<Function<'_>>, Error> {
     for symbol in symbols.iter().filter(|symbol| symbol.kind == STT_OBJECT) {
         let Some(name) = symbol.name.strip_suffix(".kd") else { continue };
         let descriptor = image.at_address(symbol.address, descriptor::SIZE as u64);
-        let Some(descriptor) = descriptor.and_then(|bytes| bytes.try_into().ok()).map(Descriptor::decode)
+        let Some(descriptor) =
+            descriptor.and_then(|bytes| bytes.try_into().ok()).map(KernelDescriptor::decode)
         else {
             continue;
         };

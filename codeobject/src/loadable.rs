@@ -12,7 +12,7 @@ use object::elf::{
 use object::read::elf::{FileHeader, ProgramHeader, Rela, SectionHeader, Sym};
 
 use crate::code_object::{METADATA_NOTE, is_descriptor};
-use crate::descriptor::{self, Descriptor};
+use crate::descriptor::{self, KernelDescriptor};
 use crate::elf::{ElfImage, LE, NoteEntry, Relocation, Section, Segment, Symbol, entries};
 use crate::{CodeObject, Error};
 
@@ -314,7 +314,7 @@ fn described<'a>(image: &ElfImage<'a>, segments: &[&Segment]) -> Result<Vec<&'a 
         let wrong = |why: &str| damaged("kernel descriptor", format!("{} {why}", symbol.name));
         let bytes = image.at_address(symbol.address, symbol.size);
         let bytes = bytes.and_then(|bytes| <&[u8; descriptor::SIZE]>::try_from(bytes).ok());
-        let descriptor = Descriptor::decode(bytes.ok_or_else(|| wrong("lies outside of the file"))?);
+        let descriptor = KernelDescriptor::decode(bytes.ok_or_else(|| wrong("lies outside of the file"))?);
         let entry = symbol.address.checked_add_signed(descriptor.code_entry_offset);
         let code = entry.and_then(|entry| segment_of(segments, entry, 4));
         if code.is_none_or(|code| !code.p_flags(LE).contains(PF_X)) {

@@ -10,7 +10,7 @@
 //! - *Usage*: `llvm/docs/AMDGPUUsage.rst`, the fields of kernel descriptors.
 //! - *Mesa*: `ac_gpu_info.c` and `aco_ir.cpp`, where LDS is allotted in larger units than descriptors count in.
 
-use crate::descriptor::Descriptor;
+use crate::descriptor::KernelDescriptor;
 use crate::{Kernel, Target};
 
 /// Most work-items of a workgroup (BaseInfo, `getMaxFlatWorkGroupSize`).
@@ -42,7 +42,7 @@ impl Need {
     ///
     /// Registers are those of the descriptor, where it is known: the hardware allots what is written there, which is more than the
     /// metadata counts where the source asks for few waves (`amdgpu_waves_per_eu`).
-    pub fn of(kernel: &Kernel, descriptor: Option<&Descriptor>, target: &Target) -> Need {
+    pub fn of(kernel: &Kernel, descriptor: Option<&KernelDescriptor>, target: &Target) -> Need {
         let allotted = descriptor.and_then(|descriptor| descriptor.registers(target));
         let (vgprs, sgprs) = match allotted {
             Some(registers) => (registers.vgprs, registers.sgprs),

@@ -9,7 +9,9 @@ use std::time::Duration;
 use object::read::elf::ElfFile64;
 use object::{LittleEndian, Object, ObjectSegment};
 use rpd_codeobject::blocks::blocks;
-use rpd_codeobject::counting::{Block, CountedKernel, Options, Refusal, Rewritten, Variant, rewrite};
+use rpd_codeobject::counting::{
+    CountedKernel, Options, Refusal, Rewritten, RewrittenBlock, Variant, rewrite,
+};
 use rpd_codeobject::instruction::Instruction;
 use rpd_codeobject::{CodeObject, functions};
 use rpd_gfx9::{Counts, GroupNeed, Target};
@@ -434,7 +436,7 @@ fn missing_waits_are_noticed() {
                 }
             }
             let ticks = |outcome: &Outcome| {
-                let is_its = |block: &&Block| made.functions[block.function as usize] == kernel.name;
+                let is_its = |block: &&RewrittenBlock| made.functions[block.function as usize] == kernel.name;
                 let block = made.blocks[kernel.blocks.clone()].iter().find(is_its).unwrap();
                 outcome.counters[block.counter as usize + 2]
                     .wrapping_sub(outcome.counters[block.counter as usize + 1])

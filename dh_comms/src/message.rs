@@ -21,7 +21,7 @@ pub struct Message<'a> {
 
 /// What a message is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum MessageKind {
     /// The lanes access memory: see [`Message::addresses`].
     Address(Access),
     /// Ticks of the device's clock.
@@ -143,25 +143,25 @@ impl<'a> Message<'a> {
         if self.header.data_size & WaveHeader::VECTOR != 0 { usize::from(self.header.lanes) } else { 1 }
     }
 
-    fn kind_or_damage(&self) -> Option<Kind> {
+    fn kind_or_damage(&self) -> Option<MessageKind> {
         match self.header.kind {
             0 => {
                 let is_whole =
                     self.header.data_size & WaveHeader::VECTOR != 0 && self.data.len() == 8 * self.senders();
-                is_whole.then(|| Kind::Address(Access::of(self.header.detail)))
+                is_whole.then(|| MessageKind::Address(Access::of(self.header.detail)))
             }
             1 => {
                 let is_whole = self.header.data_size & WaveHeader::VECTOR == 0 && self.data.len() == 16;
-                is_whole.then(|| Kind::Interval { begin: self.long(0, 0), end: self.long(2, 0) })
+                is_whole.then(|| MessageKind::Interval { begin: self.long(0, 0), end: self.long(2, 0) })
             }
-            2 => self.data.is_empty().then_some(Kind::Block(self.header.detail)),
-            other => Some(Kind::Other(other)),
+            2 => self.data.is_empty().then_some(MessageKind::Block(self.header.detail)),
+            other => Some(MessageKind::Other(other)),
         }
     }
 
     /// What it is about.
-    pub fn kind(&self) -> Kind {
-        self.kind_or_damage().unwrap_or(Kind::Other(self.header.kind))
+    pub fn kind(&self) -> MessageKind {
+        self.kind_or_damage().unwrap_or(MessageKind::Other(self.header.kind))
     }
 
     /// Its bytes in the sub-buffer.
@@ -188,7 +188,7 @@ impl<'a> Message<'a> {
     pub fn addresses(&self) -> impl Iterator<Item = (u32, u64)> + '_ {
         let exec = self.header.exec;
         let lanes = (0..64).filter(move |lane| exec >> lane & 1 != 0);
-        let is_access = matches!(self.kind(), Kind::Address(_));
+        let is_access = matches!(self.kind(), MessageKind::Address(_));
         lanes.enumerate().filter(move |_| is_access).map(|(sender, lane)| (lane, self.long(0, sender)))
     }
 
@@ -257,22 +257,22 @@ mod tests {
         let (message, rest) = Message::read(&all);
         let message = message.unwrap();
         let access = Access { kind: "write", space: Space::Shared, size: 16 };
-        assert_eq!(message.kind(), Kind::Address(access));
+        assert_eq!(message.kind(), MessageKind::Address(access));
         assert_eq!(message.addresses().collect::<Vec<_>>(), [(0, 0x7_0000_1000), (3, 0x8_0000_2000)]);
         assert_eq!(message.work_items().collect::<Vec<_>>(), [[1, 0, 0], [2, 3, 4]]);
         assert_eq!(message.len() + rest.len(), all.len());
-        assert_eq!(Message::read(rest).0.unwrap().kind(), Kind::Block(5));
+        assert_eq!(Message::read(rest).0.unwrap().kind(), MessageKind::Block(5));
     }
 
     #[test]
     fn intervals_and_unknown_kinds() {
         let header = WaveHeader { kind: 1, exec: 3, lanes: 2, ..WaveHeader::default() };
         let interval = bytes(header, &[5, 1, 6, 1]);
-        let expected = Kind::Interval { begin: 0x1_0000_0005, end: 0x1_0000_0006 };
+        let expected = MessageKind::Interval { begin: 0x1_0000_0005, end: 0x1_0000_0006 };
         assert_eq!(Message::read(&interval).0.unwrap().kind(), expected);
         let other = bytes(WaveHeader { kind: 77, exec: 3, lanes: 2, ..WaveHeader::default() }, &[9]);
         let message = Message::read(&other).0.unwrap();
-        assert_eq!((message.kind(), message.data()), (Kind::Other(77), &[9, 0, 0, 0][..]));
+        assert_eq!((message.kind(), message.data()), (MessageKind::Other(77), &[9, 0, 0, 0][..]));
         assert_eq!(message.addresses().count(), 0);
     }
 

@@ -7,7 +7,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use crate::server::{READY, REFUSED};
 use crate::wire::{read_bytes, read_number, write_bytes, write_number};
-use crate::{Instruction, NoDisassembly, data};
+use crate::{InstructionText, NoDisassembly, data};
 
 /// Processes that may end on one object's code before the rest is taken for data. Code has none of these; of random bytes one instruction in
 /// some thousand.
@@ -79,14 +79,15 @@ impl Disassembler {
     }
 
     /// The instructions of a function, which lies at `address`, in waves of that size. Together they are as long as `code`.
-    pub fn function(&mut self, code: &[u8], address: u64, wavefront_size: u32) -> Vec<Instruction> {
+    pub fn function(&mut self, code: &[u8], address: u64, wavefront_size: u32) -> Vec<InstructionText> {
         let mut found = Vec::new();
         let (mut done, mut is_careful) = (0, false);
         while done < code.len() {
             let before = found.len();
             let place = address.wrapping_add(done as u64);
             let asked = self.ask(&code[done..], place, wavefront_size, is_careful, &mut found);
-            done += found[before..].iter().map(|instruction: &Instruction| instruction.length).sum::<usize>();
+            done +=
+                found[before..].iter().map(|instruction: &InstructionText| instruction.length).sum::<usize>();
             match asked {
                 Ok(()) => break,
                 // It has said all that came before what it ended on.
@@ -115,7 +116,7 @@ impl Disassembler {
         address: u64,
         wavefront_size: u32,
         is_careful: bool,
-        found: &mut Vec<Instruction>,
+        found: &mut Vec<InstructionText>,
     ) -> io::Result<()> {
         let mut left = code;
         if self.deaths >= MOST_DEATHS {
@@ -145,7 +146,7 @@ impl Disassembler {
                 return Err(io::ErrorKind::InvalidData.into());
             }
             left = &left[length..];
-            found.push(Instruction { length, text: String::from_utf8_lossy(&text).into_owned() });
+            found.push(InstructionText { length, text: String::from_utf8_lossy(&text).into_owned() });
         }
     }
 }

@@ -26,7 +26,7 @@ pub use server::serve;
 
 /// One instruction.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Instruction {
+pub struct InstructionText {
     /// Bytes that it takes.
     pub length: usize,
     /// In LLVM's syntax: `s_add_u32 s0, s1, s2`. What is no instruction is data: `.long 0x12345678`.
@@ -34,12 +34,14 @@ pub struct Instruction {
 }
 
 /// What is no instruction, as assemblers take it. `code` is not empty.
-fn data(code: &[u8]) -> Instruction {
+fn data(code: &[u8]) -> InstructionText {
     match code.first_chunk::<4>() {
-        Some(word) => Instruction { length: 4, text: format!(".long {:#010x}", u32::from_le_bytes(*word)) },
+        Some(word) => {
+            InstructionText { length: 4, text: format!(".long {:#010x}", u32::from_le_bytes(*word)) }
+        }
         None => {
             let bytes: Vec<String> = code.iter().map(|byte| format!("{byte:#04x}")).collect();
-            Instruction { length: code.len(), text: format!(".byte {}", bytes.join(", ")) }
+            InstructionText { length: code.len(), text: format!(".byte {}", bytes.join(", ")) }
         }
     }
 }
@@ -62,7 +64,7 @@ mod tests {
 
     #[test]
     fn what_is_no_instruction_is_data() {
-        assert_eq!(data(&[1, 2, 3, 4, 5]), Instruction { length: 4, text: ".long 0x04030201".into() });
-        assert_eq!(data(&[1, 2]), Instruction { length: 2, text: ".byte 0x01, 0x02".into() });
+        assert_eq!(data(&[1, 2, 3, 4, 5]), InstructionText { length: 4, text: ".long 0x04030201".into() });
+        assert_eq!(data(&[1, 2]), InstructionText { length: 2, text: ".byte 0x01, 0x02".into() });
     }
 }

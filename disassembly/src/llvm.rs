@@ -11,7 +11,7 @@ use std::ptr::{self, NonNull};
 
 use libloading::Library;
 
-use crate::{Instruction, data, place};
+use crate::{InstructionText, data, place};
 
 /// `LLVMDisasmContextRef`.
 type ContextRef = *mut c_void;
@@ -258,7 +258,7 @@ pub(crate) struct LlvmContext<'a> {
 
 impl LlvmContext<'_> {
     /// The instruction that `code` begins with, which lies at `address`. `code` must not be empty.
-    pub(crate) fn instruction(&mut self, code: &[u8], address: u64) -> Instruction {
+    pub(crate) fn instruction(&mut self, code: &[u8], address: u64) -> InstructionText {
         let mut text = [0_u8; 512];
         // SAFETY: the context is one of this library that has not been disposed of. LLVM reads up to `length` bytes of the code, which
         // it does not write in spite of the type, and writes up to `room` bytes of text, a zero at the end included.
@@ -278,7 +278,7 @@ impl LlvmContext<'_> {
             return data(code);
         }
         // LLVM puts a tab behind the mnemonic of some.
-        Instruction { length, text: words.replace('\t', " ") }
+        InstructionText { length, text: words.replace('\t', " ") }
     }
 }
 

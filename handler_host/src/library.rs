@@ -70,7 +70,7 @@ pub struct HandlerLibrary {
 
 /// What a handler has found.
 #[derive(Debug, Default)]
-pub struct Found {
+pub struct HandlerFound {
     /// What it printed.
     pub text: String,
     /// Numbers for the trace.
@@ -176,8 +176,8 @@ impl Handling {
     }
 
     /// No more come.
-    pub fn finish(self, completed: bool) -> Found {
-        let mut found = Found::default();
+    pub fn finish(self, completed: bool) -> HandlerFound {
+        let mut found = HandlerFound::default();
         let view = OutputView {
             size: size_of::<OutputView>() as u32,
             completed: completed.into(),
@@ -194,13 +194,13 @@ impl Handling {
 unsafe extern "C" fn print(context: *mut c_void, text: *const c_char, length: usize) {
     // SAFETY: the context that the handler was given, and so many bytes of text.
     let (found, text) =
-        unsafe { (&mut *context.cast::<Found>(), std::slice::from_raw_parts(text.cast(), length)) };
+        unsafe { (&mut *context.cast::<HandlerFound>(), std::slice::from_raw_parts(text.cast(), length)) };
     found.text.push_str(&String::from_utf8_lossy(text));
 }
 
 unsafe extern "C" fn value(context: *mut c_void, name: *const c_char, value: f64) {
     // SAFETY: the context that the handler was given, and a text that ends with 0.
-    let (found, name) = unsafe { (&mut *context.cast::<Found>(), CStr::from_ptr(name)) };
+    let (found, name) = unsafe { (&mut *context.cast::<HandlerFound>(), CStr::from_ptr(name)) };
     // JSON and SQLite have no other numbers.
     if value.is_finite() {
         found.values.push((name.to_string_lossy().into_owned(), value));

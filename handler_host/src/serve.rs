@@ -11,7 +11,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rpd_analyzers::BlockFilter;
-use rpd_analyzers::handler_protocol::{HandledDispatch, HandlerReport, Reply, Request, receive, send};
+use rpd_analyzers::handler_protocol::{HandledDispatch, HandlerReport, HandlerRequest, Reply, receive, send};
 use rpd_dh_comms::message;
 use rustc_hash::FxHashMap;
 
@@ -64,7 +64,7 @@ struct Handled {
 impl Connection {
     fn converse(mut self, stream: &UnixStream, turn: &Mutex<()>) -> io::Result<()> {
         let mut requests = BufReader::new(stream);
-        while let Some(request) = receive::<Request>(&mut requests)? {
+        while let Some(request) = receive::<HandlerRequest>(&mut requests)? {
             let mine = turn.lock().unwrap_or_else(PoisonError::into_inner);
             let reply = self.answer(request).unwrap_or_else(|error| Reply::Failed(error.to_string()));
             drop(mine);
@@ -75,23 +75,23 @@ impl Connection {
         Ok(())
     }
 
-    fn answer(&mut self, request: Request) -> io::Result<Reply> {
+    fn answer(&mut self, request: HandlerRequest) -> io::Result<Reply> {
         match request {
-            Request::Hello { process, memory } => {
+            HandlerRequest::Hello { process, memory } => {
                 self.process = process;
                 self.memory = Some(File::open(memory)?);
                 return Ok(Reply::Ready { name: self.name.clone() });
             }
-            Request::Begin(dispatch) => {
+            HandlerRequest::Begin(dispatch) => {
                 let handled = Handled::new(self.library.begin(self.process, &dispatch), &dispatch);
                 self.dispatches.insert(dispatch.id, handled);
             }
-            Request::Bytes { id, length } => {
+            HandlerRequest::Bytes { id, length } => {
                 let mut bytes = vec![0; length.min(MOST) as usize];
                 self.memory.as_ref().ok_or(io::ErrorKind::NotConnected)?.read_exact_at(&mut bytes, 0)?;
                 self.dispatches.get_mut(&id).ok_or(io::ErrorKind::NotFound)?.take(&bytes);
             }
-            Request::End { id, completed } => {
+            HandlerRequest::End { id, completed } => {
                 let handled = self.dispatches.remove(&id).ok_or(io::ErrorKind::NotFound)?;
                 let found = handled.handling.finish(completed);
                 return Ok(Reply::Report(HandlerReport {

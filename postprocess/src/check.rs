@@ -30,7 +30,7 @@ mod structure;
 mod verdict;
 pub(crate) mod writer;
 
-pub use finding::{EXAMPLES, Example, Finding};
+pub use finding::{CheckFinding, EXAMPLES, Example};
 pub use kind::{FindingKind, Severity};
 pub use outlier::Outliers;
 pub use repair::{Repair, obstacle, repair};

@@ -83,7 +83,7 @@ pub struct AddOptions {
 /// What became of one rank of a trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Outcome {
+pub enum AddOutcome {
     /// It was not in the dataset.
     Added,
     /// The dataset had less of it.
@@ -98,7 +98,7 @@ pub enum Outcome {
 #[derive(Debug, Serialize)]
 pub struct AddedRank {
     /// What became of it.
-    pub outcome: Outcome,
+    pub outcome: AddOutcome,
     /// What the dataset has of it.
     #[serde(flatten)]
     pub manifest: Manifest,
@@ -207,7 +207,7 @@ fn add_rank(
             .iter()
             .all(|file| fs::metadata(file.at(place)).is_ok_and(|there| there.len() == file.bytes));
         if is_less || is_equal && is_whole && !options.force {
-            let outcome = if is_less { Outcome::Shorter } else { Outcome::Left };
+            let outcome = if is_less { AddOutcome::Shorter } else { AddOutcome::Left };
             return Ok(AddedRank { outcome, manifest: known.clone() });
         }
         part = i64::from_str_radix(&known.part, 16).unwrap_or(part);
@@ -233,7 +233,7 @@ fn add_rank(
     found.files = files.publish()?;
     place::write(&found.path(place), &found)?;
     remove_others(place, &partition, &found)?;
-    let outcome = if known.is_some() { Outcome::Replaced } else { Outcome::Added };
+    let outcome = if known.is_some() { AddOutcome::Replaced } else { AddOutcome::Added };
     Ok(AddedRank { outcome, manifest: found })
 }
 
@@ -291,10 +291,12 @@ impl AddedRank {
         let rows = self.manifest.rows.values().copied().fold(0, u64::saturating_add);
         let rows = counted(rows, "row", "rows");
         match self.outcome {
-            Outcome::Added => format!("{place}: {rows} added"),
-            Outcome::Replaced => format!("{place}: {rows} in place of what was there of the same recording"),
-            Outcome::Left => format!("{place} is there already: {rows}"),
-            Outcome::Shorter => {
+            AddOutcome::Added => format!("{place}: {rows} added"),
+            AddOutcome::Replaced => {
+                format!("{place}: {rows} in place of what was there of the same recording")
+            }
+            AddOutcome::Left => format!("{place} is there already: {rows}"),
+            AddOutcome::Shorter => {
                 format!("{place}: the dataset has more of the same recording, and keeps that: {rows}")
             }
         }

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::Read;
 
-use rpd_remote_block::{Block, NAME, SIZE};
+use rpd_remote_block::{NAME, SIZE, SharedBlock};
 
 /// The least number the descriptor may have: programs take the lowest free one, and must find the same as without us.
 const DESCRIPTORS: [libc::c_int; 3] = [1000, 200, 10];
@@ -12,7 +12,7 @@ const DESCRIPTORS: [libc::c_int; 3] = [1000, 200, 10];
 #[derive(Clone, Copy)]
 pub(crate) struct Memory {
     /// Mapped for good: signal handlers and the thread may hold it at any time.
-    pub(crate) block: &'static Block,
+    pub(crate) block: &'static SharedBlock,
     descriptor: libc::c_int,
     /// Device and inode: a program may close the descriptor, and put a file of its own in its place.
     identity: (u64, u64),
@@ -79,9 +79,9 @@ fn map(descriptor: libc::c_int) -> std::io::Result<Memory> {
     if address == libc::MAP_FAILED {
         return Err(std::io::Error::last_os_error());
     }
-    // SAFETY: mapped, page-aligned, large enough (asserted where Block is), never unmapped; all of Block is atomics, for which
+    // SAFETY: mapped, page-aligned, large enough (asserted where SharedBlock is), never unmapped; all of SharedBlock is atomics, for which
     // any bytes are a value.
-    let block = unsafe { &*address.cast::<Block>() };
+    let block = unsafe { &*address.cast::<SharedBlock>() };
     block.belongs_to(std::process::id(), start_time().unwrap_or(0));
     Ok(Memory { block, descriptor, identity: identity(descriptor)? })
 }

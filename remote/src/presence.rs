@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 
 use rpd_preload::{lock, stderr};
-use rpd_remote_block::{Block, Reading};
+use rpd_remote_block::{Reading, SharedBlock};
 
 use crate::memory::Memory;
 use crate::{fork, settings, signal, thread};
@@ -22,7 +22,7 @@ fn memory() -> Option<&'static Memory> {
 }
 
 /// The block of this process, once there is one.
-pub(crate) fn block() -> Option<&'static Block> {
+pub(crate) fn block() -> Option<&'static SharedBlock> {
     memory().map(|memory| memory.block)
 }
 

@@ -6,7 +6,9 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use rpd_preload::{clock, threads};
-use rpd_remote_block::{Block, Command, DRAIN, Reading, RecorderState, RequestOutcome, RequestVerb, futex};
+use rpd_remote_block::{
+    Command, DRAIN, Reading, RecorderState, RequestOutcome, RequestVerb, SharedBlock, futex,
+};
 
 use crate::recorder::{self, RecorderFunctions, ReportedState};
 use crate::{end, load, presence, signal};
@@ -104,7 +106,7 @@ fn remaining() -> Option<Duration> {
 }
 
 /// Does what is asked and tells the block how things stand then.
-fn act(block: &Block, command: &Command) -> Answered {
+fn act(block: &SharedBlock, command: &Command) -> Answered {
     let answer = match command.verb {
         RequestVerb::Look => (RequestOutcome::Done, vec![]),
         _ if load::is_ending() => (RequestOutcome::Ending, vec![]),
@@ -121,7 +123,7 @@ fn act(block: &Block, command: &Command) -> Answered {
     answer
 }
 
-fn start_recording(block: &Block, command: &Command) -> Answered {
+fn start_recording(block: &SharedBlock, command: &Command) -> Answered {
     if recorder::present().is_none() {
         block.status.write(&Reading { state: RecorderState::Loading, wanted: true, ..known() });
     }
@@ -203,7 +205,7 @@ fn complaint_since(before: u64, state: &ReportedState) -> Option<Answered> {
     (state.problems > before).then(|| (RequestOutcome::Problem, state.problem()))
 }
 
-fn publish(block: &Block) {
+fn publish(block: &SharedBlock) {
     block.status.write(&known());
 }
 

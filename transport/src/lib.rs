@@ -13,6 +13,8 @@
 //! - [`log`]: lines on standard error; [`host`], [`cgroup`]: what the system says of the process
 //!
 //! Nothing here knows a GPU runtime, exports a symbol or runs by itself.
+//!
+//! Types of events (`Call`, `Copy`, `Dispatch`, `Stack`) are records in memory. Crates that read files have others of these names, of rows.
 
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 

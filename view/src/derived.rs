@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use crate::columns::Busy;
 use crate::counters::{Counter, Steps, Value};
 use crate::layout::{Layout, MOST, Placement};
-use crate::names::Kind;
+use crate::names::EventKind;
 use crate::packed::PackedRows;
 use crate::pyramid::{Pyramid, Spans};
 use crate::reading::prefixed;
@@ -194,7 +194,7 @@ pub fn derive<'a>(
     match what {
         DerivedRows::Streams => streams(timeline, traces, &mut worked, first_row)?,
         DerivedRows::Markers => {
-            under(timeline, &mut worked, first_row, "markers", |kind, _| kind == Kind::Marker)
+            under(timeline, &mut worked, first_row, "markers", |kind, _| kind == EventKind::Marker)
         }
         DerivedRows::Graphs => {
             under(timeline, &mut worked, first_row, "graph launches", |_, name| name.contains("GraphLaunch"))
@@ -357,7 +357,7 @@ fn under(
     worked: &mut Worked,
     first_row: u32,
     label: &str,
-    is_wanted: impl Fn(Kind, &str) -> bool,
+    is_wanted: impl Fn(EventKind, &str) -> bool,
 ) {
     let wanted: Vec<bool> = timeline.names.iter().map(|name| is_wanted(name.kind, &name.text)).collect();
     let gpus = Gpus::of(timeline);
@@ -509,7 +509,7 @@ fn bandwidth(
             let number = |column| row.get_ref(column).map(|value| value.as_i64().ok());
             let call = number(0)?.and_then(|id| timeline.event_of(source, false, id));
             let Some((call, bytes)) = call.zip(number(1)?.filter(|bytes| *bytes > 0)) else { continue };
-            let mut copies = timeline.links.ops(call).filter(|op| timeline.name(*op).kind == Kind::Copy);
+            let mut copies = timeline.links.ops(call).filter(|op| timeline.name(*op).kind == EventKind::Copy);
             // Of several copies of a call nobody knows which moved how much.
             let (Some(op), None) = (copies.next(), copies.next()) else { continue };
             let (start, end) = timeline.columns.times(op);

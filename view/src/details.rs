@@ -10,7 +10,7 @@ use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OptionalExtension};
 use serde::Serialize;
 
-use crate::names::{Kind, arguments_table};
+use crate::names::{EventKind, arguments_table};
 use crate::search::{Hit, hit};
 use crate::timeline::Timeline;
 
@@ -32,7 +32,7 @@ pub struct TableRow {
 
 /// An allocation, as the call that made it has it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Memory {
+pub struct CallMemory {
     /// Its address, in hexadecimal digits.
     pub address: String,
     /// Bytes.
@@ -93,7 +93,7 @@ pub struct Details {
     /// Its arguments.
     pub arguments: Vec<(String, String)>,
     /// The memory that it allocated, where lives of allocations were worked out.
-    pub memory: Option<Memory>,
+    pub memory: Option<CallMemory>,
     /// The allocations that it copies to or from, where lives were worked out.
     pub touched: Vec<Touched>,
     /// What the operations of a marker are together, where there are any.
@@ -117,10 +117,10 @@ pub fn brief(timeline: &Timeline, event: u32) -> Option<Details> {
     let begin_ns = i128::from(source.first_ns) + i128::from(hit_of.start_ns) - i128::from(source.shift_ns);
     let all: Vec<u32> = match (is_op, name.kind) {
         (true, _) => timeline.links.calls(event).collect(),
-        (false, Kind::Marker) => ops_under(timeline, event),
+        (false, EventKind::Marker) => ops_under(timeline, event),
         (false, _) => timeline.links.ops(event).collect(),
     };
-    let under = (name.kind == Kind::Marker && !all.is_empty()).then(|| {
+    let under = (name.kind == EventKind::Marker && !all.is_empty()).then(|| {
         let times = || all.iter().map(|op| timeline.columns.times(*op));
         Under {
             start_ns: times().map(|(start, _)| start).min().unwrap_or_default(),
@@ -234,7 +234,7 @@ pub fn remember(
     let Some(life) = timeline.derived.life(details.hit.event) else { return Ok(()) };
     let number = details.source;
     let source = &timeline.sources[number];
-    let mut memory = Memory {
+    let mut memory = CallMemory {
         address: format!("{:#x}", life.address),
         bytes: life.bytes,
         until_ns: life.end_ns.and_then(|end| source.time(end)),

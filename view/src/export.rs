@@ -19,8 +19,8 @@ use rusqlite::Connection;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
-use crate::names::{Kind, arguments_table};
-use crate::recording::Span;
+use crate::names::{EventKind, arguments_table};
+use crate::recording::RecordedSpan;
 use crate::server::assets::ASSETS;
 use crate::timeline::{Facts, Group, Shown, Timeline};
 
@@ -44,17 +44,17 @@ pub const MOST_BYTES: u64 = 256 << 20;
 
 /// The arguments of calls: each text once, and for an event the number of its text.
 #[derive(Debug, Clone, Default)]
-pub struct Arguments {
+pub struct CallArguments {
     texts: Vec<String>,
     of_event: Vec<(u32, u32)>,
 }
 
-impl Arguments {
+impl CallArguments {
     /// Those of the calls of a timeline, from its trace. A marker's are its name.
     ///
     /// # Errors
     /// When the trace cannot be read.
-    pub fn read(trace: &Connection, version: Version, timeline: &Timeline) -> Result<Arguments> {
+    pub fn read(trace: &Connection, version: Version, timeline: &Timeline) -> Result<CallArguments> {
         let mut found = Vec::new();
         if has_table(trace, "rocpd_api")? {
             let text = shown("S.string");
@@ -67,7 +67,7 @@ impl Arguments {
             while let Some(row) = rows.next()? {
                 let Ok(id) = row.get_ref(0)?.as_i64() else { continue };
                 let event = timeline.event_of(0, false, id);
-                let event = event.filter(|event| timeline.name(*event).kind != Kind::Marker);
+                let event = event.filter(|event| timeline.name(*event).kind != EventKind::Marker);
                 found.extend(
                     event
                         .map(|event| -> rusqlite::Result<_> {
@@ -77,13 +77,13 @@ impl Arguments {
                 );
             }
         }
-        Ok(Arguments::of(found))
+        Ok(CallArguments::of(found))
     }
 
     /// Those of events, each with its text.
-    pub fn of(events: impl IntoIterator<Item = (u32, String)>) -> Arguments {
+    pub fn of(events: impl IntoIterator<Item = (u32, String)>) -> CallArguments {
         let mut numbers = rustc_hash::FxHashMap::default();
-        let mut arguments = Arguments::default();
+        let mut arguments = CallArguments::default();
         for (event, text) in events {
             let texts = &mut arguments.texts;
             let number = *numbers.entry(text).or_insert_with_key(|text| {
@@ -185,7 +185,7 @@ struct StoredTrace<'a> {
     facts: &'a Facts,
     traces: [OneTrace<'a>; 1],
     groups: &'a [Group],
-    recording: &'a [Span],
+    recording: &'a [RecordedSpan],
     names: usize,
 }
 
@@ -250,11 +250,11 @@ pub fn check_rows(trace: &Connection, most: u64) -> Result<()> {
 ///
 /// # Errors
 /// When it would have more than `most` bytes, or nothing can be written.
-pub fn page(timeline: &Timeline, arguments: Option<&Arguments>, most: u64) -> Result<Vec<u8>> {
+pub fn page(timeline: &Timeline, arguments: Option<&CallArguments>, most: u64) -> Result<Vec<u8>> {
     let stored = Stored {
         trace: stored_trace(timeline, timeline.names.len())?,
         names: timeline.names.iter().map(|name| (&*name.text, name.kind as u8)).collect(),
-        kinds: Kind::WORDS.to_vec(),
+        kinds: EventKind::WORDS.to_vec(),
         subtracks: subtracks(timeline),
         rows: rows(timeline)?,
         links: timeline.links.len(),
@@ -287,7 +287,7 @@ fn file_of(stored: &impl Serialize, columns: Vec<Column>, answers: &str) -> Resu
 }
 
 /// What is in a page, for people.
-pub fn contents(timeline: &Timeline, arguments: Option<&Arguments>) -> String {
+pub fn contents(timeline: &Timeline, arguments: Option<&CallArguments>) -> String {
     let facts = &timeline.sources[0].facts;
     let events = counted(facts.calls + facts.ops, "event", "events");
     match arguments {
@@ -358,7 +358,7 @@ fn rows(timeline: &Timeline) -> Result<Vec<StoredRow>> {
     Ok(rows.collect())
 }
 
-fn stored_columns(timeline: &Timeline, arguments: Option<&Arguments>) -> Result<Vec<Column>> {
+fn stored_columns(timeline: &Timeline, arguments: Option<&CallArguments>) -> Result<Vec<Column>> {
     let events = &timeline.columns;
     let [mut start, mut duration, mut name, mut id, mut link] =
         ["start", "duration", "name", "id", "link"].map(Column::new);
@@ -391,7 +391,7 @@ fn stored_columns(timeline: &Timeline, arguments: Option<&Arguments>) -> Result<
         }
     }
     let mut columns = vec![start, duration, name, id, link, since, value];
-    if let Some(Arguments { texts, of_event }) = arguments {
+    if let Some(CallArguments { texts, of_event }) = arguments {
         let [mut of, mut text] = ["arguments", "texts"].map(Column::new);
         let mut before = 0;
         for (event, number) in of_event {

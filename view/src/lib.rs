@@ -23,6 +23,8 @@
 //! | `pool.rs` | connections that read the file |
 //! | `server/` | who may ask, the answers as HTTP, the files of the page, the browser |
 //!
+//! Types that have the names of others in the recorder (`Row`, `Source`, `Stack`) are what the page shows.
+//!
 //! Times are ns since the trace's first event, rows are counted from 0, and an event is its place in the columns.
 
 #![forbid(unsafe_code)]

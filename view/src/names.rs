@@ -12,7 +12,7 @@ use rustc_hash::{FxBuildHasher, FxHashMap};
 /// What an event is, for its colour. The page knows them by these numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u8)]
-pub enum Kind {
+pub enum EventKind {
     /// A kernel that computes.
     Kernel = 0,
     /// A copy.
@@ -31,32 +31,36 @@ pub enum Kind {
     Marker = 7,
 }
 
-impl Kind {
+impl EventKind {
     /// What they are called on the page, by number.
     pub const WORDS: [&'static str; 8] =
         ["kernel", "copy", "fill", "collective", "barrier", "call", "wait", "marker"];
 
     /// What it is called on the page.
     pub fn word(self) -> &'static str {
-        Kind::WORDS[self as usize]
+        EventKind::WORDS[self as usize]
     }
 
-    fn of_op(op_type: &str, name: &str) -> Kind {
+    fn of_op(op_type: &str, name: &str) -> EventKind {
         match OpKind::of(op_type) {
             OpKind::Kernel if ["nccl", "rccl", "msccl"].iter().any(|word| name.contains(word)) => {
-                Kind::Collective
+                EventKind::Collective
             }
-            OpKind::Kernel if name.starts_with("__amd_rocclr_copy") => Kind::Copy,
-            OpKind::Kernel if name.starts_with("__amd_rocclr_fill") => Kind::Fill,
-            OpKind::Kernel => Kind::Kernel,
-            OpKind::Copy => Kind::Copy,
-            OpKind::Fill => Kind::Fill,
-            OpKind::Other => Kind::Barrier,
+            OpKind::Kernel if name.starts_with("__amd_rocclr_copy") => EventKind::Copy,
+            OpKind::Kernel if name.starts_with("__amd_rocclr_fill") => EventKind::Fill,
+            OpKind::Kernel => EventKind::Kernel,
+            OpKind::Copy => EventKind::Copy,
+            OpKind::Fill => EventKind::Fill,
+            OpKind::Other => EventKind::Barrier,
         }
     }
 
-    fn of_call(function: &str) -> Kind {
-        if function.contains("Synchronize") || function.contains("_wait_") { Kind::Wait } else { Kind::Call }
+    fn of_call(function: &str) -> EventKind {
+        if function.contains("Synchronize") || function.contains("_wait_") {
+            EventKind::Wait
+        } else {
+            EventKind::Call
+        }
     }
 }
 
@@ -66,7 +70,7 @@ pub struct Name {
     /// As the trace has it; very long ones are cut and say so.
     pub text: Box<str>,
     /// What has it.
-    pub kind: Kind,
+    pub kind: EventKind,
 }
 
 /// The names of a trace while its rows are read.
@@ -109,7 +113,7 @@ impl<'trace> NameReader<'trace> {
         }
         let described = self.texts.get(description)?.unwrap_or_default();
         let op_type_text = self.texts.get(op_type)?.unwrap_or_default();
-        let kind = Kind::of_op(&op_type_text, &described);
+        let kind = EventKind::of_op(&op_type_text, &described);
         let number = self.number(if described.is_empty() { op_type_text } else { described }, kind);
         self.ops.insert((description, op_type), number);
         Ok(number)
@@ -124,7 +128,7 @@ impl<'trace> NameReader<'trace> {
             Some(known) => *known,
             None => {
                 let text = self.texts.get(function)?.unwrap_or_default();
-                let kind = Kind::of_call(&text);
+                let kind = EventKind::of_call(&text);
                 let known = (text != "UserMarker").then(|| self.number(text, kind));
                 self.calls.insert(function, known);
                 known
@@ -137,13 +141,13 @@ impl<'trace> NameReader<'trace> {
             return Ok(*number);
         }
         let text = self.arguments.get(arguments)?.unwrap_or_default();
-        let number = self.number(text, Kind::Marker);
+        let number = self.number(text, EventKind::Marker);
         self.markers.insert(arguments, number);
         Ok(number)
     }
 
     /// The number of a name: one for each text of a kind, however often the trace has it.
-    fn number(&mut self, text: String, kind: Kind) -> u32 {
+    fn number(&mut self, text: String, kind: EventKind) -> u32 {
         // A text is kept once, among the names: its place is found by a hash, that of another one with the same hash behind it.
         let mut hash = FxBuildHasher.hash_one((&text, kind));
         loop {

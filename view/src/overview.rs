@@ -25,7 +25,7 @@ const MOST_THREADS: usize = 8;
 
 /// The time axis of a job.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Job {
+pub struct JobSpan {
     /// Its id; empty where none is known.
     pub name: String,
     /// Its begin, ns since 1970; none where no rank's clock is known.
@@ -65,7 +65,7 @@ pub struct Overview {
     /// What the dataset has.
     pub contents: DatasetContents,
     /// The axes.
-    pub jobs: Vec<Job>,
+    pub jobs: Vec<JobSpan>,
     /// The tracks, those of a job one after the other by their ranks.
     pub tracks: Vec<RankTrack>,
     found: Mutex<Vec<Found>>,
@@ -139,7 +139,7 @@ impl Overview {
                 begin_ns,
                 own_clock,
             }));
-            jobs.push(Job { name: name.to_string(), begin_ns, span_ns });
+            jobs.push(JobSpan { name: name.to_string(), begin_ns, span_ns });
         }
         let (found, has_ended) = (Mutex::default(), AtomicBool::new(false));
         Ok(Overview { contents, jobs, tracks, found, has_ended })

@@ -39,7 +39,7 @@ const OUTLIER_NS: u64 = 86_400_000_000_000;
 /// # Errors
 /// When it cannot be read, or has more than 4 billion events.
 pub fn read(file: &Path, trace: (&Connection, Version), progress: &Progress) -> Result<Timeline> {
-    assemble(vec![Part { gathered: gather(file, trace, progress, &mut |_| ())?, shift_ns: 0 }])
+    assemble(vec![GatheredPart { gathered: gather(file, trace, progress, &mut |_| ())?, shift_ns: 0 }])
         .with_context(|| format!("cannot read {}", file.display()))
 }
 
@@ -70,7 +70,7 @@ pub fn gather(
 
 /// One of the traces that are shown together.
 #[derive(Debug)]
-pub struct Part {
+pub struct GatheredPart {
     /// What was read of it.
     pub gathered: Gathered,
     /// From the begin of the timeline to the trace's first event, ns.
@@ -141,7 +141,7 @@ fn sorted<K: Ord + Copy>(keys: &[K]) -> Vec<usize> {
 }
 
 /// The names of all parts, each once, and for each part the numbers of its names among them.
-fn joined_names(parts: &mut [Part]) -> (Vec<Name>, Vec<Vec<u32>>) {
+fn joined_names(parts: &mut [GatheredPart]) -> (Vec<Name>, Vec<Vec<u32>>) {
     let mut names = std::mem::take(&mut parts[0].gathered.names);
     let mut numbers = vec![(0..names.len() as u32).collect::<Vec<u32>>()];
     if parts.len() > 1 {
@@ -163,7 +163,7 @@ fn joined_names(parts: &mut [Part]) -> (Vec<Name>, Vec<Vec<u32>>) {
 ///
 /// # Errors
 /// When there are more than 4 billion events.
-pub fn assemble(mut parts: Vec<Part>) -> Result<Timeline> {
+pub fn assemble(mut parts: Vec<GatheredPart>) -> Result<Timeline> {
     let mut hidden = vec![Hidden::default(); parts.len()];
     for (part, hidden) in parts.iter_mut().zip(&mut hidden) {
         hidden.impossible = part.gathered.impossible;
@@ -177,7 +177,7 @@ pub fn assemble(mut parts: Vec<Part>) -> Result<Timeline> {
     let mut places: [Vec<Vec<u32>>; 2] = [Vec::new(), Vec::new()];
     let mut queues_from = 0;
     for is_queue in [false, true] {
-        for (source, Part { gathered, .. }) in parts.iter().enumerate() {
+        for (source, GatheredPart { gathered, .. }) in parts.iter().enumerate() {
             let of_thread = |(pid, process, tid): &Thread| (source, false, (*pid, *process), *tid);
             let of_queue = |(gpu, queue): &Queue| (source, true, (*gpu, 0), *queue);
             let keys: Vec<TrackOf> = match is_queue {
@@ -275,7 +275,7 @@ pub fn assemble(mut parts: Vec<Part>) -> Result<Timeline> {
     let mut recording = Vec::new();
     let sources =
         parts.into_iter().zip(by_ids).enumerate().map(|(source, (part, (calls_by_id, ops_by_id)))| {
-            let Part { gathered, shift_ns } = part;
+            let GatheredPart { gathered, shift_ns } = part;
             let (sessions, first_sessions) = (gathered.sessions, gathered.first_sessions);
             let [calls, ops] = shown[source];
             let Hidden { impossible, outliers } = hidden[source];
@@ -439,7 +439,7 @@ fn lettered(is_one_of_several: bool, source: usize, label: String) -> String {
 }
 
 /// Processes and GPUs with their tracks, and the rows of them all.
-fn groups(parts: &[Part], columns: &Columns, tracks: &[TrackOf]) -> Rowed {
+fn groups(parts: &[GatheredPart], columns: &Columns, tracks: &[TrackOf]) -> Rowed {
     let mut rows = Vec::new();
     let mut row_of_subtrack = vec![None; columns.subtracks().len()];
     let mut subtracks_of: BTreeMap<u32, Vec<usize>> = BTreeMap::new();

@@ -22,7 +22,7 @@ pub enum SpanKind {
 
 /// A time in which a process was not recorded, or not whole.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Span {
+pub struct RecordedSpan {
     /// The key of the process's group.
     pub group: String,
     /// What is known of it.
@@ -53,7 +53,7 @@ pub(crate) fn spans(
     span_ns: u64,
     sessions: &[SessionInfo],
     first_of: &[i64],
-) -> Vec<Span> {
+) -> Vec<RecordedSpan> {
     let at = |ns: u64| source.time(i64::try_from(ns).unwrap_or(i64::MAX)).unwrap_or(0).min(span_ns);
     let mut found = Vec::new();
     for (session, first) in sessions.iter().zip(first_of) {
@@ -68,7 +68,7 @@ pub(crate) fn spans(
                     SpanKind::Stopped => "not recorded".to_string(),
                     SpanKind::Lost => lost_text(&time.lost),
                 };
-                found.push(Span {
+                found.push(RecordedSpan {
                     group: group.clone(),
                     what,
                     start_ns: start,
@@ -128,7 +128,8 @@ mod tests {
         };
         let spans = spans(0, &source, 500, &[session(facts)], &[2]);
         assert!(spans.iter().all(|span| span.group == "p7.2" && span.session == 3));
-        let parts = |span: Span| (span.what, span.start_ns, span.duration_ns, span.text, span.is_vague);
+        let parts =
+            |span: RecordedSpan| (span.what, span.start_ns, span.duration_ns, span.text, span.is_vague);
         spans.into_iter().map(parts).collect()
     }
 

@@ -30,7 +30,7 @@ const ON_CLOCK: [&str; 4] = ["start_ns", "end_ns", "peak_ns", "time_ns"];
 /// Which report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Report {
+pub enum ReportKind {
     /// Idle times of GPUs and their causes.
     Gaps,
     /// Copies by kind and size.
@@ -93,7 +93,7 @@ pub fn report(
     timeline: &Timeline,
     (source, file): (usize, &Path),
     (trace, version): (&Connection, Version),
-    which: Report,
+    which: ReportKind,
     time: Option<(u64, u64)>,
 ) -> Result<Reported> {
     let of = &timeline.sources[source];
@@ -105,25 +105,27 @@ pub fn report(
         missing: None,
     };
     let mut reported = match which {
-        Report::Gaps => made(serde_json::to_value(Gaps::of(trace, &selected)?.gpus)?, "gaps"),
-        Report::Copies => made(serde_json::to_value(Copies::of(trace, version, &selected)?.kinds)?, "copies"),
-        Report::Queues => made(serde_json::to_value(Queues::of(trace, &selected)?.queues)?, "queues"),
-        Report::Memory => {
+        ReportKind::Gaps => made(serde_json::to_value(Gaps::of(trace, &selected)?.gpus)?, "gaps"),
+        ReportKind::Copies => {
+            made(serde_json::to_value(Copies::of(trace, version, &selected)?.kinds)?, "copies")
+        }
+        ReportKind::Queues => made(serde_json::to_value(Queues::of(trace, &selected)?.queues)?, "queues"),
+        ReportKind::Memory => {
             made(serde_json::to_value(Memory::of((trace, version), &selected)?.processes)?, "memory")
         }
-        Report::Markers => {
+        ReportKind::Markers => {
             let found = Markers::of((trace, version), &selected, false)?;
             let all = found.nodes.count;
             let nodes = found.nodes.take(MOST_NODES).collect::<Result<Vec<MarkerNode>>>()?;
             made(json!({ "nodes": nodes, "all": all }), "markers")
         }
-        Report::Sessions => {
+        ReportKind::Sessions => {
             let contents =
                 serde_json::to_value(Contents::of(file, trace, version, &Selected::everything())?)?;
             let file = of_trace(of, None);
             Reported { report: contents, command: format!("rpd info {file}"), missing: None }
         }
-        Report::Graphs => {
+        ReportKind::Graphs => {
             let query = "SELECT L.id, L.graphExec, L.stream, L.gpuId, L.queueId, C.start AS start_ns, C.\"end\" - C.start AS call_ns,
                  L.opDuration * 1000 AS span_ns, L.gpuTime * 1000 AS gpu_ns
                  FROM graphLaunch L JOIN rocpd_api C ON C.id = L.id ORDER BY C.start";
@@ -132,7 +134,7 @@ pub fn report(
             let parts = [("ext_graph", "launches", query), ("ext_graph", "kernels", kernels)];
             of_pass(timeline, (source, file), trace, "graph", &parts)?
         }
-        Report::Operators => {
+        ReportKind::Operators => {
             let query =
                 "SELECT autogradName, kernelName, sizes, calls, avg_gpu AS average_ns, total_gpu AS total_ns
                  FROM autogradKernel ORDER BY total_gpu DESC";
@@ -140,7 +142,7 @@ pub fn report(
         }
     };
     // Events of an answer in SQL are counted from the begin already.
-    if !matches!(which, Report::Graphs | Report::Operators) {
+    if !matches!(which, ReportKind::Graphs | ReportKind::Operators) {
         since_begin(&mut reported.report, of);
     }
     Ok(reported)

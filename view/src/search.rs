@@ -14,7 +14,7 @@ use rusqlite::Connection;
 use rustc_hash::FxHashSet;
 use serde::Serialize;
 
-use crate::names::{Kind, arguments_table};
+use crate::names::{EventKind, arguments_table};
 use crate::timeline::{Group, Timeline};
 
 /// Hits in an answer.
@@ -214,7 +214,7 @@ pub fn with_arguments(
         let (Ok(id), Ok(text)) = (row.get_ref(0)?.as_i64(), row.get_ref(1)?.as_i64()) else { continue };
         if found.contains(&text) {
             let event = timeline.event_of(source, false, id);
-            events.extend(event.filter(|event| timeline.name(*event).kind != Kind::Marker));
+            events.extend(event.filter(|event| timeline.name(*event).kind != EventKind::Marker));
         }
     }
     Ok(events)

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::columns::Subtrack;
-use crate::names::Kind;
+use crate::names::EventKind;
 use crate::timeline::{Row, Timeline};
 
 /// Names in an answer.
@@ -70,7 +70,7 @@ pub struct OfName {
 
 /// Events of a length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct Bin {
+pub struct HistogramBin {
     /// The shortest that counts, ns.
     pub from_ns: u64,
     /// The shortest that does not count any more, ns; none of the last bin.
@@ -80,16 +80,16 @@ pub struct Bin {
 }
 
 /// The bins of durations in ascending order.
-fn histogram(sorted: &[u64]) -> Vec<Bin> {
+fn histogram(sorted: &[u64]) -> Vec<HistogramBin> {
     let below = |ns: u64| sorted.partition_point(|duration| *duration < ns);
     let edges = STEPS.iter().flat_map(|power| [1, 2, 5].map(|step| step * power));
     let edges: Vec<u64> = std::iter::once(0).chain(edges).collect();
     let bins = edges.iter().enumerate().map(|(at, from_ns)| {
         let to_ns = edges.get(at + 1).copied();
         let count = (to_ns.map_or(sorted.len(), below) - below(*from_ns)) as u64;
-        Bin { from_ns: *from_ns, to_ns, count }
+        HistogramBin { from_ns: *from_ns, to_ns, count }
     });
-    let mut bins: Vec<Bin> = bins.skip_while(|bin| bin.count == 0).collect();
+    let mut bins: Vec<HistogramBin> = bins.skip_while(|bin| bin.count == 0).collect();
     while bins.last().is_some_and(|bin| bin.count == 0) {
         bins.pop();
     }
@@ -109,7 +109,7 @@ pub struct Statistics {
     /// How many run at once at most.
     pub most_at_once: u64,
     /// How many are how long, from the first bin that has any to the last.
-    pub histogram: Vec<Bin>,
+    pub histogram: Vec<HistogramBin>,
     /// By name.
     pub names: Vec<OfName>,
     /// How many names there are.
@@ -132,12 +132,12 @@ pub enum Sort {
 }
 
 impl Sort {
-    fn has(self, kind: Kind) -> bool {
+    fn has(self, kind: EventKind) -> bool {
         match self {
             Sort::All => true,
-            Sort::Calls => matches!(kind, Kind::Call | Kind::Wait),
-            Sort::Markers => kind == Kind::Marker,
-            Sort::Operations => !matches!(kind, Kind::Call | Kind::Wait | Kind::Marker),
+            Sort::Calls => matches!(kind, EventKind::Call | EventKind::Wait),
+            Sort::Markers => kind == EventKind::Marker,
+            Sort::Operations => !matches!(kind, EventKind::Call | EventKind::Wait | EventKind::Marker),
         }
     }
 }

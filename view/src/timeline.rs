@@ -9,7 +9,7 @@ use crate::links::Links;
 use crate::names::Name;
 use crate::packed::Packed;
 use crate::pyramid::{Pyramid, Run};
-use crate::recording::Span;
+use crate::recording::RecordedSpan;
 
 /// A process or a GPU.
 #[derive(Debug, Clone, Serialize)]
@@ -215,7 +215,7 @@ pub struct Timeline {
     /// Calls and their operations.
     pub links: Links,
     /// When processes were not recorded, and when records were lost.
-    pub recording: Vec<Span>,
+    pub recording: Vec<RecordedSpan>,
     /// Names by number.
     pub names: Vec<Name>,
     /// Rows that are worked out when they are asked for.

@@ -10,7 +10,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use proptest::prelude::*;
 use rpd_view::gathering::{Gathered, Gatherer, Progress};
-use rpd_view::reading::{Part, assemble, gather, read};
+use rpd_view::reading::{GatheredPart, assemble, gather, read};
 use rpd_view::search::Found;
 use rpd_view::statistics::{By, Next, Order, Selection, Sort, Whence, events, next, statistics, step};
 use rpd_view::tiles::{Asked, BUCKETS, tiles};
@@ -182,7 +182,7 @@ fn decoded(timeline: &Timeline, row: u32, level: u8, tile: u64) -> (Vec<Option<(
 
 /// What is shown of what was gathered so far.
 fn shown(gathered: &Gathered) -> Timeline {
-    assemble(vec![Part { gathered: gathered.clone(), shift_ns: 0 }]).unwrap()
+    assemble(vec![GatheredPart { gathered: gathered.clone(), shift_ns: 0 }]).unwrap()
 }
 
 proptest! {
@@ -239,7 +239,7 @@ proptest! {
             gather(file, (&trace, version), &Progress::default(), &mut |_| ()).unwrap()
         };
         let parts = [gathered(&files[0], &one), gathered(&files[1], &other)].into_iter().zip([0, shift_ns]);
-        let both = assemble(parts.map(|(gathered, shift_ns)| Part { gathered, shift_ns }).collect()).unwrap();
+        let both = assemble(parts.map(|(gathered, shift_ns)| GatheredPart { gathered, shift_ns }).collect()).unwrap();
         let mut expected = by_track(&opened(&files[0]));
         for (key, events) in by_track(&opened(&files[1])) {
             let shifted = |(is_op, id, start, end, name)| (is_op, id, start + shift_ns, end + shift_ns, name);

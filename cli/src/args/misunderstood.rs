@@ -7,7 +7,6 @@ use std::path::Path;
 
 use clap::Command;
 use clap::error::{ContextKind, Error, ErrorKind};
-use rpd_postprocess::passes::PASSES;
 use rpd_postprocess::text;
 
 use super::region::OPTIONS;
@@ -15,8 +14,12 @@ use super::replacement;
 use crate::record::executable;
 
 /// What to say of a value that cannot be, and of an unknown verb that is the name of a trace or of a program. Nothing where clap's own words serve: its tip
-/// would be whichever verb has similar letters.
-pub(crate) fn explained(error: &Error, cli: &Command) -> Option<String> {
+/// would be whichever verb has similar letters. `why_no_part`: why a verb that reads a trace takes no part of it.
+pub(crate) fn explained(
+    error: &Error,
+    cli: &Command,
+    why_no_part: impl Fn(&str) -> Option<&'static str>,
+) -> Option<String> {
     if error.kind() == ErrorKind::ValueValidation {
         let context = |kind| error.get(kind).map(|value| text::escape(&value.to_string()).into_owned());
         let (option, value) = (context(ContextKind::InvalidArg)?, context(ContextKind::InvalidValue)?);
@@ -26,7 +29,7 @@ pub(crate) fn explained(error: &Error, cli: &Command) -> Option<String> {
         let option = error.get(ContextKind::InvalidArg)?.to_string();
         let words: Vec<String> = env::args().skip(1).take(2).collect();
         let verb = words.iter().find(|word| *word != "export")?;
-        let why = OPTIONS.contains(&&*option).then(|| takes_no_part(verb)).flatten()?;
+        let why = OPTIONS.contains(&&*option).then(|| why_no_part(verb)).flatten()?;
         return Some(format!("{option} does not serve here: {why}"));
     }
     if error.kind() != ErrorKind::InvalidSubcommand {
@@ -60,24 +63,6 @@ pub(crate) fn explained(error: &Error, cli: &Command) -> Option<String> {
         )),
         Err(_) => None,
     }
-}
-
-/// Why a verb that reads a trace takes no part of it, or only some options that name one; nothing of other words.
-fn takes_no_part(verb: &str) -> Option<&'static str> {
-    Some(match verb {
-        "view" => {
-            "the page shows all of a trace, and the part is chosen there; rpd export timeline writes a page of a part"
-        }
-        "check" => "all of a trace is checked; rpd trim makes a trace of a part",
-        "trim" => "a trace is cut by --start and --end alone; reports and exports take the other options",
-        "gpu-info" => "what a sensor read is of a GPU and a time alone: --gpu, --start, --end",
-        "merge" => "traces are merged as a whole; rpd trim makes a trace of a part",
-        "dataset" => "traces are added as a whole; rpd trim makes a trace of a part",
-        pass if pass == "passes" || PASSES.iter().any(|definition| definition.name == pass) => {
-            "passes are of all of a trace; rpd trim makes a trace of a part"
-        }
-        _ => return None,
-    })
 }
 
 /// What to say where the value of an option that takes it with `=` is behind the option, and so became the command. `words` are

@@ -5,7 +5,8 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::builder::{OsStringValueParser, TypedValueParser};
+use clap::builder::{OsStringValueParser, PossibleValuesParser, TypedValueParser};
+use rpd_duration_log::LogFormat;
 use rpd_settings::file_name;
 use rpd_settings::quantity::{self, MEBIBYTE, SECOND};
 use rpd_settings::rotation::Rotation;
@@ -23,6 +24,12 @@ pub(crate) fn time(text: &str) -> Result<Duration, String> {
 pub(crate) fn distance(text: &str) -> Result<Duration, String> {
     let found = time(text)?;
     Some(found).filter(|time| !time.is_zero()).ok_or_else(|| "must be more than nothing".to_string())
+}
+
+/// The format of the lines of a duration log: `csv` or `json`.
+pub(crate) fn log_format() -> impl TypedValueParser<Value = LogFormat> {
+    let names = LogFormat::ALL.map(|(_, name)| name);
+    PossibleValuesParser::new(names).map(|name| LogFormat::named(&name).unwrap_or_default())
 }
 
 /// The text of a marker, as `marker:NAME`.

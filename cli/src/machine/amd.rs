@@ -1,6 +1,6 @@
 //! AMD's GPUs: the driver amdgpu with its KFD, permissions, the HSA runtime and HIP.
 
-use super::finding::Finding;
+use super::finding::MachineFinding;
 use super::system::{System, shown};
 
 const KFD: &str = "/dev/kfd";
@@ -10,7 +10,7 @@ const PCI: &str = "/sys/bus/pci/devices";
 const VENDOR: &str = "0x1002";
 
 /// What there is of AMD's; nothing on a machine without.
-pub(crate) fn examine(system: &System) -> Option<Vec<Finding>> {
+pub(crate) fn examine(system: &System) -> Option<Vec<MachineFinding>> {
     let gpus = gpus(system);
     let on_pci = on_pci(system, VENDOR);
     if !system.has(KFD) && gpus.is_empty() && on_pci == 0 {
@@ -20,8 +20,8 @@ pub(crate) fn examine(system: &System) -> Option<Vec<Finding>> {
     if system.has(KFD) {
         let processors: Vec<&str> = gpus.iter().map(|gpu| gpu.processor.as_str()).collect();
         findings.push(match gpus.is_empty() {
-            false => Finding::ok("AMD GPUs", processors.join(", ")),
-            true => Finding::missing(
+            false => MachineFinding::ok("AMD GPUs", processors.join(", ")),
+            true => MachineFinding::missing(
                 "AMD GPUs",
                 "/dev/kfd is there, but its topology has no GPU",
                 "sudo dmesg | grep -e amdgpu -e kfd says why; a container sees the GPUs whose /dev/dri/renderD* it is given",
@@ -34,24 +34,24 @@ pub(crate) fn examine(system: &System) -> Option<Vec<Finding>> {
     Some(findings)
 }
 
-fn driver(system: &System, on_pci: usize) -> Finding {
+fn driver(system: &System, on_pci: usize) -> MachineFinding {
     let subject = "AMD driver";
     if !system.has(KFD) {
         let found = match on_pci {
             0 => "there is a topology of the KFD, but no /dev/kfd".to_string(),
             n => format!("no /dev/kfd, and {n} of AMD's GPUs on the PCI bus"),
         };
-        return Finding::missing(
+        return MachineFinding::missing(
             subject,
             found,
             "sudo modprobe amdgpu; in a container: --device /dev/kfd --device /dev/dri",
         );
     }
     match system.usable(KFD) {
-        Err((found, mend)) => Finding::missing(subject, found, mend),
+        Err((found, mend)) => MachineFinding::missing(subject, found, mend),
         Ok(()) => match system.text("/sys/module/amdgpu/version") {
-            Some(version) => Finding::ok(subject, format!("amdgpu {version}, /dev/kfd")),
-            None => Finding::ok(subject, "/dev/kfd (amdgpu of the kernel)"),
+            Some(version) => MachineFinding::ok(subject, format!("amdgpu {version}, /dev/kfd")),
+            None => MachineFinding::ok(subject, "/dev/kfd (amdgpu of the kernel)"),
         },
     }
 }
@@ -99,28 +99,28 @@ pub(super) fn on_pci(system: &System, vendor: &str) -> usize {
 }
 
 /// The HSA runtime opens the render node of each GPU.
-fn render_nodes(system: &System, gpus: &[Gpu]) -> Option<Finding> {
+fn render_nodes(system: &System, gpus: &[Gpu]) -> Option<MachineFinding> {
     let subject = "render nodes";
     let nodes = gpus.iter().filter_map(|gpu| gpu.render_minor);
     let nodes: Vec<String> = nodes.map(|minor| format!("/dev/dri/renderD{minor}")).collect();
     if let Some(node) = nodes.iter().find(|node| !system.has(node)) {
-        return Some(Finding::missing(
+        return Some(MachineFinding::missing(
             subject,
             format!("no {node}, which the HSA runtime opens"),
             "in a container: --device /dev/dri",
         ));
     }
     if let Some((found, mend)) = nodes.iter().find_map(|node| system.usable(node).err()) {
-        return Some(Finding::missing(subject, found, mend));
+        return Some(MachineFinding::missing(subject, found, mend));
     }
-    (!nodes.is_empty()).then(|| Finding::ok(subject, nodes.join(", ")))
+    (!nodes.is_empty()).then(|| MachineFinding::ok(subject, nodes.join(", ")))
 }
 
-fn runtime(system: &System) -> Finding {
+fn runtime(system: &System) -> MachineFinding {
     let subject = "HSA runtime";
     match system.libraries("libhsa-runtime64.so", &[]).first() {
-        Some(file) => Finding::ok(subject, shown(file)),
-        None => Finding::missing(
+        Some(file) => MachineFinding::ok(subject, shown(file)),
+        None => MachineFinding::missing(
             subject,
             "no libhsa-runtime64.so in LD_LIBRARY_PATH, in the loader's cache or in /opt/rocm/lib",
             "install ROCm (Debian: libhsa-runtime64-1), or name its lib folder in LD_LIBRARY_PATH; PyTorch for ROCm has one of its own",
@@ -128,11 +128,11 @@ fn runtime(system: &System) -> Finding {
     }
 }
 
-fn hip(system: &System) -> Finding {
+fn hip(system: &System) -> MachineFinding {
     let subject = "HIP";
     match system.libraries("libamdhip64.so", &[]).first() {
-        Some(file) => Finding::ok(subject, shown(file)),
-        None => Finding::warn(
+        Some(file) => MachineFinding::ok(subject, shown(file)),
+        None => MachineFinding::warn(
             subject,
             "no libamdhip64.so: kernels and copies are recorded, calls of HIP only of programs that bring HIP",
             "install HIP (Debian: libamdhip64-5)",

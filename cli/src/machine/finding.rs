@@ -27,7 +27,7 @@ impl Status {
 
 /// One line of `rpd doctor`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(crate) struct Finding {
+pub(crate) struct MachineFinding {
     /// What it means.
     pub(crate) status: Status,
     /// What was looked at.
@@ -38,15 +38,19 @@ pub(crate) struct Finding {
     pub(crate) mend: Option<String>,
 }
 
-impl Finding {
+impl MachineFinding {
     /// All is well.
-    pub(crate) fn ok(subject: &'static str, found: impl Into<String>) -> Finding {
-        Finding { status: Status::Ok, subject, found: found.into(), mend: None }
+    pub(crate) fn ok(subject: &'static str, found: impl Into<String>) -> MachineFinding {
+        MachineFinding { status: Status::Ok, subject, found: found.into(), mend: None }
     }
 
     /// Something may go wrong.
-    pub(crate) fn warn(subject: &'static str, found: impl Into<String>, mend: impl Into<String>) -> Finding {
-        Finding { status: Status::Warn, subject, found: found.into(), mend: Some(mend.into()) }
+    pub(crate) fn warn(
+        subject: &'static str,
+        found: impl Into<String>,
+        mend: impl Into<String>,
+    ) -> MachineFinding {
+        MachineFinding { status: Status::Warn, subject, found: found.into(), mend: Some(mend.into()) }
     }
 
     /// Something is missing.
@@ -54,7 +58,7 @@ impl Finding {
         subject: &'static str,
         found: impl Into<String>,
         mend: impl Into<String>,
-    ) -> Finding {
-        Finding { status: Status::Missing, subject, found: found.into(), mend: Some(mend.into()) }
+    ) -> MachineFinding {
+        MachineFinding { status: Status::Missing, subject, found: found.into(), mend: Some(mend.into()) }
     }
 }

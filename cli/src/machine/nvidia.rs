@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::amd::on_pci;
-use super::finding::Finding;
+use super::finding::MachineFinding;
 use super::system::{System, shown, version};
 
 const DRIVER: &str = "/proc/driver/nvidia/version";
@@ -16,7 +16,7 @@ const CUPTI: [u32; 2] = [13, 12];
 const DRIVER_OF_13: u32 = 580;
 
 /// What there is of NVIDIA's; nothing on a machine without.
-pub(crate) fn examine(system: &System) -> Option<Vec<Finding>> {
+pub(crate) fn examine(system: &System) -> Option<Vec<MachineFinding>> {
     let on_pci = on_pci(system, VENDOR);
     if !system.has(DRIVER) && !system.has(CONTROL) && on_pci == 0 {
         return None;
@@ -30,7 +30,7 @@ pub(crate) fn examine(system: &System) -> Option<Vec<Finding>> {
         && parameters.lines().any(|line| line == "RmProfilingAdminOnly: 1")
     {
         // Activity records need no privilege, counters do.
-        findings.push(Finding::ok(
+        findings.push(MachineFinding::ok(
             "NVIDIA counters",
             "for root alone (RmProfilingAdminOnly); the recorder reads none",
         ));
@@ -38,24 +38,24 @@ pub(crate) fn examine(system: &System) -> Option<Vec<Finding>> {
     Some(findings)
 }
 
-fn driver(system: &System, on_pci: usize) -> Finding {
+fn driver(system: &System, on_pci: usize) -> MachineFinding {
     let subject = "NVIDIA driver";
     if !system.has(CONTROL) {
         let found = match on_pci {
             0 => format!("a driver, but no {CONTROL}"),
             n => format!("no {CONTROL}, and {n} of NVIDIA's GPUs on the PCI bus"),
         };
-        return Finding::missing(
+        return MachineFinding::missing(
             subject,
             found,
             "sudo modprobe nvidia; in a container: --gpus all with the NVIDIA container toolkit",
         );
     }
     match system.usable(CONTROL) {
-        Err((found, mend)) => Finding::missing(subject, found, mend),
+        Err((found, mend)) => MachineFinding::missing(subject, found, mend),
         Ok(()) => {
             let version = driver_version(system);
-            Finding::ok(
+            MachineFinding::ok(
                 subject,
                 version.map_or_else(|| CONTROL.to_string(), |version| format!("{version}, {CONTROL}")),
             )
@@ -71,20 +71,20 @@ fn driver_version(system: &System) -> Option<String> {
     words.find(is_version).map(str::to_string)
 }
 
-fn gpus(system: &System) -> Finding {
+fn gpus(system: &System) -> MachineFinding {
     let subject = "NVIDIA GPUs";
     let is_gpu = |name: &String| name.strip_prefix("nvidia").is_some_and(|n| n.parse::<u32>().is_ok());
     let devices: Vec<String> =
         system.names("/dev").into_iter().filter(is_gpu).map(|name| format!("/dev/{name}")).collect();
     if devices.is_empty() {
-        return Finding::missing(
+        return MachineFinding::missing(
             subject,
             "no /dev/nvidia0 or the like",
             "nvidia-smi makes them where the driver works; in a container: --gpus all",
         );
     }
     if let Some((found, mend)) = devices.iter().find_map(|device| system.usable(device).err()) {
-        return Finding::missing(subject, found, mend);
+        return MachineFinding::missing(subject, found, mend);
     }
     let information = "/proc/driver/nvidia/gpus";
     let models = system.names(information).into_iter().filter_map(|gpu| {
@@ -92,14 +92,14 @@ fn gpus(system: &System) -> Finding {
         Some(text.lines().find_map(|line| line.strip_prefix("Model:"))?.trim().to_string())
     });
     let models: Vec<String> = models.collect();
-    Finding::ok(subject, if models.is_empty() { devices.join(", ") } else { models.join(", ") })
+    MachineFinding::ok(subject, if models.is_empty() { devices.join(", ") } else { models.join(", ") })
 }
 
-fn libcuda(system: &System) -> Finding {
+fn libcuda(system: &System) -> MachineFinding {
     let subject = "CUDA driver library";
     match system.libraries("libcuda.so", &[]).first() {
-        Some(file) => Finding::ok(subject, shown(file)),
-        None => Finding::missing(
+        Some(file) => MachineFinding::ok(subject, shown(file)),
+        None => MachineFinding::missing(
             subject,
             "no libcuda.so.1: it comes with the driver",
             "install the driver's user-space part (Debian: libcuda1); in a container: --gpus all with the NVIDIA container toolkit",
@@ -107,7 +107,7 @@ fn libcuda(system: &System) -> Finding {
     }
 }
 
-fn cupti(system: &System) -> Finding {
+fn cupti(system: &System) -> MachineFinding {
     let subject = "CUPTI";
     let driver = driver_version(system);
     let is_old = driver
@@ -116,7 +116,7 @@ fn cupti(system: &System) -> Finding {
         .is_some_and(|major| major < DRIVER_OF_13);
     let suits = |file: &Path| !is_old || major(file) != Some(13);
     let unsuitable = |file: String| {
-        Finding::missing(
+        MachineFinding::missing(
             subject,
             format!(
                 "{file} needs a driver from {DRIVER_OF_13} on; this is {}",
@@ -131,14 +131,14 @@ fn cupti(system: &System) -> Finding {
         let named = format!("RPDT_CUPTI names {}", file.display());
         let is_file = there.is_file() || !file.as_os_str().as_encoded_bytes().contains(&b'/');
         return match is_file {
-            true if major(&file).is_some_and(|number| !CUPTI.contains(&number)) => Finding::missing(
+            true if major(&file).is_some_and(|number| !CUPTI.contains(&number)) => MachineFinding::missing(
                 subject,
                 format!("{named}, which is older than CUPTI 12.0"),
                 "unset RPDT_CUPTI, or let it name a libcupti.so.13 or .12",
             ),
-            true if suits(&there.canonicalize().unwrap_or(file)) => Finding::ok(subject, named),
+            true if suits(&there.canonicalize().unwrap_or(file)) => MachineFinding::ok(subject, named),
             true => unsuitable(format!("{named}, which")),
-            false => Finding::missing(
+            false => MachineFinding::missing(
                 subject,
                 format!("{named}, which is no file"),
                 "unset RPDT_CUPTI, or let it name a libcupti.so.13 or .12",
@@ -149,14 +149,14 @@ fn cupti(system: &System) -> Finding {
     let is_known = |file: &&PathBuf| major(file).is_none_or(|number| CUPTI.contains(&number));
     let known: Vec<&PathBuf> = found.iter().filter(is_known).collect();
     match (known.iter().find(|file| suits(file)), known.first(), found.first()) {
-        (Some(file), ..) => Finding::ok(subject, shown(file)),
+        (Some(file), ..) => MachineFinding::ok(subject, shown(file)),
         (None, Some(new), _) => unsuitable(shown(new)),
-        (None, None, Some(old)) => Finding::missing(
+        (None, None, Some(old)) => MachineFinding::missing(
             subject,
             format!("{} is older than CUPTI 12.0", shown(old)),
             "pip install nvidia-cuda-cupti, or RPDT_CUPTI=/path/to/libcupti.so.12",
         ),
-        (None, None, None) => Finding::missing(
+        (None, None, None) => MachineFinding::missing(
             subject,
             "no libcupti.so.13 or .12 where the loader, the CUDA toolkit and Python have it",
             format!(

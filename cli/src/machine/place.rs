@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use super::finding::Finding;
+use super::finding::MachineFinding;
 use super::system::System;
-use crate::system::disk;
+use crate::system::facts;
 
 /// Room for a trace, below which it is scarce: some ten million events.
 const LITTLE: u64 = 1 << 30;
@@ -14,43 +14,47 @@ const NONE: u64 = 16 << 20;
 const SHARED: [&str; 9] = ["nfs", "nfs4", "lustre", "gpfs", "beegfs", "cifs", "smb3", "ceph", "9p"];
 
 /// The working directory.
-pub(crate) fn examine(system: &System) -> Vec<Finding> {
+pub(crate) fn examine(system: &System) -> Vec<MachineFinding> {
     let directory = match std::env::current_dir() {
         Ok(directory) => directory,
         Err(error) => {
             let found = format!("the working directory is not there: {error}");
-            return vec![Finding::missing("directory", found, "cd to another, or name a trace with -o")];
+            return vec![MachineFinding::missing(
+                "directory",
+                found,
+                "cd to another, or name a trace with -o",
+            )];
         }
     };
     let shown = directory.display();
     if let Err(error) = tempfile::tempfile_in(&directory) {
         let found = format!("{shown} cannot be written to: {error}");
-        return vec![Finding::missing(
+        return vec![MachineFinding::missing(
             "directory",
             found,
             "cd to another, or name a trace elsewhere with -o",
         )];
     }
     let kind = kind(system, &directory).unwrap_or_else(|| "file system not known".into());
-    let free = disk::space(&directory).map(|space| space.free);
+    let free = facts::space(&directory).map(|space| space.free);
     let room =
         free.as_ref().map_or_else(|_| "room not known".into(), |free| format!("{} MiB free", free >> 20));
     let found = format!("{shown}: {kind}, {room}");
     vec![match free {
         Ok(free) if free < NONE => {
-            Finding::missing("directory", found, "make room, or name a trace elsewhere with -o")
+            MachineFinding::missing("directory", found, "make room, or name a trace elsewhere with -o")
         }
-        _ if SHARED.contains(&kind.as_str()) => Finding::warn(
+        _ if SHARED.contains(&kind.as_str()) => MachineFinding::warn(
             "directory",
             format!("{found}: hosts that write one trace there wait for each other"),
             "a trace for each host or rank: rpd record -o '%h-%r.rpd'; then rpd merge",
         ),
-        Ok(free) if free < LITTLE => Finding::warn(
+        Ok(free) if free < LITTLE => MachineFinding::warn(
             "directory",
             found,
             "rpd record --max-mb SIZE ends the recording before the disk is full",
         ),
-        _ => Finding::ok("directory", found),
+        _ => MachineFinding::ok("directory", found),
     }]
 }
 

@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 use rpd_postprocess::text::counted;
 
-use super::finding::Finding;
+use super::finding::MachineFinding;
 use super::system::System;
 use crate::record::preload::{self, LIBRARY, LIBRARY_SYMBOLS, SYMBOLS};
 use crate::record::report::RunReport;
@@ -19,10 +19,10 @@ const REMOTE: &str = "librpd_remote.so";
 const ANEW: &str = "install rpd anew: make install, or pip install ./python";
 
 /// The libraries beside the command, and whether one loads.
-pub(crate) fn examine(system: &System) -> Vec<Finding> {
+pub(crate) fn examine(system: &System) -> Vec<MachineFinding> {
     let library = match preload::find_library() {
         Ok(library) => library,
-        Err(error) => return vec![Finding::missing("recorder", format!("{error:#}"), ANEW)],
+        Err(error) => return vec![MachineFinding::missing("recorder", format!("{error:#}"), ANEW)],
     };
     let mut findings = vec![loads(system, &library)];
     let mut absent: Vec<&str> = [SYMBOLS, LIBRARY_SYMBOLS, REMOTE]
@@ -33,11 +33,11 @@ pub(crate) fn examine(system: &System) -> Vec<Finding> {
         absent.push("libroctx64.so.4");
     }
     findings.push(match absent.is_empty() {
-        true => Finding::ok(
+        true => MachineFinding::ok(
             "its other libraries",
             format!("{SYMBOLS}, {LIBRARY_SYMBOLS}, {REMOTE}, libroctx64.so.4"),
         ),
-        false => Finding::warn(
+        false => MachineFinding::warn(
             "its other libraries",
             format!(
                 "{} beside {LIBRARY}: {}",
@@ -51,11 +51,11 @@ pub(crate) fn examine(system: &System) -> Vec<Finding> {
 }
 
 /// Runs a program that does nothing with the recorder in it: it reports that it was loaded.
-fn loads(system: &System, library: &Path) -> Finding {
+fn loads(system: &System, library: &Path) -> MachineFinding {
     let subject = "recorder";
     let program = TRIED.into_iter().find(|program| Path::new(program).exists());
     let (true, Some(program)) = (system.is_here(), program) else {
-        return Finding::ok(subject, format!("{}, which was not tried", library.display()));
+        return MachineFinding::ok(subject, format!("{}, which was not tried", library.display()));
     };
     let tried = || -> std::io::Result<(RunReport, String)> {
         let report = tempfile::Builder::new().prefix("rpd-report-").tempfile()?;
@@ -69,13 +69,13 @@ fn loads(system: &System, library: &Path) -> Finding {
         ))
     };
     match tried() {
-        Err(error) => Finding::warn(
+        Err(error) => MachineFinding::warn(
             subject,
             format!("{}, which could not be tried: {error}", library.display()),
             "TMPDIR has to name a directory that can be written to",
         ),
         Ok((report, _)) if !report.loaded.is_empty() => {
-            Finding::ok(subject, format!("{} loads into programs", library.display()))
+            MachineFinding::ok(subject, format!("{} loads into programs", library.display()))
         }
         Ok((_, said)) => {
             let name = library.file_name().unwrap_or(OsStr::new(LIBRARY)).to_string_lossy();
@@ -84,7 +84,7 @@ fn loads(system: &System, library: &Path) -> Finding {
                 .find(|line| line.contains(&*name))
                 .unwrap_or("the loader does not say why")
                 .trim();
-            Finding::missing(
+            MachineFinding::missing(
                 subject,
                 format!("{} does not load into {program}: {line}", library.display()),
                 "build rpd on this machine or an older one; where SELinux denies it, sudo ausearch -m avc says so",

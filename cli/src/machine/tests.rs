@@ -17,7 +17,7 @@ fn tree(files: &[(&str, &str)]) -> TempDir {
     dir
 }
 
-fn examined(root: &Path, environment: &[(&str, &str)]) -> Vec<Finding> {
+fn examined(root: &Path, environment: &[(&str, &str)]) -> Vec<MachineFinding> {
     let environment = environment.iter().map(|(name, value)| (OsString::from(name), OsString::from(value)));
     let system = System::new(Some(root), environment);
     // The recorder beside a test program is not there.
@@ -25,7 +25,7 @@ fn examined(root: &Path, environment: &[(&str, &str)]) -> Vec<Finding> {
 }
 
 #[track_caller]
-fn of<'a>(findings: &'a [Finding], subject: &str) -> &'a Finding {
+fn of<'a>(findings: &'a [MachineFinding], subject: &str) -> &'a MachineFinding {
     findings
         .iter()
         .find(|finding| finding.subject == subject)

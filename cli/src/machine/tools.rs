@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 
 use rpd_settings::variable;
 
-use super::finding::Finding;
+use super::finding::MachineFinding;
 use super::system::System;
 
 /// What the recorder is called in every installation.
@@ -25,14 +25,14 @@ const PROFILERS: [&str; 9] = [
 const SANITIZERS: [&str; 4] = ["libasan", "libtsan", "libubsan", "liblsan"];
 
 /// What of the environment concerns a recording.
-pub(crate) fn examine(system: &System) -> Vec<Finding> {
-    let mut findings: Vec<Finding> =
+pub(crate) fn examine(system: &System) -> Vec<MachineFinding> {
+    let mut findings: Vec<MachineFinding> =
         [hsa_tools(system), preloaded(system), cuda_injection(system), rocprofiler(system)]
             .into_iter()
             .flatten()
             .collect();
     if findings.is_empty() {
-        findings.push(Finding::ok("other profilers", "none in the environment"));
+        findings.push(MachineFinding::ok("other profilers", "none in the environment"));
     }
     findings.extend(misspelt(system));
     findings
@@ -52,11 +52,11 @@ fn value(system: &System, name: &str) -> String {
     system.variable(name).unwrap_or_default().to_string_lossy().into_owned()
 }
 
-fn hsa_tools(system: &System) -> Option<Finding> {
+fn hsa_tools(system: &System) -> Option<MachineFinding> {
     let list = value(system, "HSA_TOOLS_LIB");
     let others = others(&list, &[' ', '"']);
     (!others.is_empty()).then(|| {
-        Finding::warn(
+        MachineFinding::warn(
             "other profilers",
             format!(
                 "HSA_TOOLS_LIB starts {}, which may take the runtime's functions and signals too",
@@ -67,14 +67,14 @@ fn hsa_tools(system: &System) -> Option<Finding> {
     })
 }
 
-fn preloaded(system: &System) -> Option<Finding> {
+fn preloaded(system: &System) -> Option<MachineFinding> {
     let list = value(system, "LD_PRELOAD");
     let others = others(&list, &[' ', ':']);
     let begins =
         |names: &[&str], library: &str| names.iter().any(|begin| file_name(library).starts_with(begin));
     let profilers: Vec<&str> = others.iter().copied().filter(|library| begins(&PROFILERS, library)).collect();
     if !profilers.is_empty() {
-        return Some(Finding::warn(
+        return Some(MachineFinding::warn(
             "other profilers",
             format!("LD_PRELOAD loads {}: two profilers in one program", profilers.join(", ")),
             "unset LD_PRELOAD while you record",
@@ -83,7 +83,7 @@ fn preloaded(system: &System) -> Option<Finding> {
     let sanitizers: Vec<&str> =
         others.iter().copied().filter(|library| begins(&SANITIZERS, library)).collect();
     (!sanitizers.is_empty()).then(|| {
-        Finding::warn(
+        MachineFinding::warn(
             "sanitizers",
             format!("LD_PRELOAD loads {}", sanitizers.join(", ")),
             "it has to stand in front of the recorder: docs/sanitizers.md says how",
@@ -91,10 +91,10 @@ fn preloaded(system: &System) -> Option<Finding> {
     })
 }
 
-fn cuda_injection(system: &System) -> Option<Finding> {
+fn cuda_injection(system: &System) -> Option<MachineFinding> {
     let library = value(system, "CUDA_INJECTION64_PATH");
     (!others(&library, &[]).is_empty()).then(|| {
-        Finding::missing(
+        MachineFinding::missing(
             "other profilers",
             format!("CUDA_INJECTION64_PATH names {library}, which gets CUPTI: of NVIDIA GPUs markers alone are recorded"),
             "unset CUDA_INJECTION64_PATH while you record",
@@ -102,14 +102,14 @@ fn cuda_injection(system: &System) -> Option<Finding> {
     })
 }
 
-fn rocprofiler(system: &System) -> Option<Finding> {
+fn rocprofiler(system: &System) -> Option<MachineFinding> {
     let set = |name: &&str| !others(&value(system, name), &[':', ' ']).is_empty();
     let names: Vec<&str> = ["ROCP_TOOL_LIB", "ROCP_TOOL_LIBRARIES", "ROCPROFILER_REGISTER_LIBRARY"]
         .into_iter()
         .filter(set)
         .collect();
     (!names.is_empty()).then(|| {
-        Finding::warn(
+        MachineFinding::warn(
             "other profilers",
             format!("{}: AMD's rocprofiler starts a tool in each program", names.join(", ")),
             format!("unset {} while you record", names.join(" ")),
@@ -118,7 +118,7 @@ fn rocprofiler(system: &System) -> Option<Finding> {
 }
 
 /// Variables with our beginnings that no part of rpd reads.
-fn misspelt(system: &System) -> Vec<Finding> {
+fn misspelt(system: &System) -> Vec<MachineFinding> {
     let known: [(&str, &[&str]); 3] = [
         ("RPDT_", &variable::RECORDER),
         ("LOGDUR_", &variable::LOGDURATION),
@@ -127,5 +127,5 @@ fn misspelt(system: &System) -> Vec<Finding> {
     let lines = known.into_iter().flat_map(|(prefix, known)| {
         variable::unknown(system.variables().map(OsStr::to_os_string), prefix, known)
     });
-    lines.map(|line| Finding::warn("variables", line, "unset it, or correct its name")).collect()
+    lines.map(|line| MachineFinding::warn("variables", line, "unset it, or correct its name")).collect()
 }

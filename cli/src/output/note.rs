@@ -3,10 +3,31 @@
 
 use std::fmt::Display;
 use std::io::{self, Write};
+use std::path::Path;
+
+use rpd_postprocess::report::gpu_time::LeftOut;
+use rpd_postprocess::text::counted;
 
 /// Prints `rpd: message` as one line on standard error. A standard error that cannot be written is no
 /// reason to fail.
 pub(crate) fn note(message: impl Display) {
     let line = format!("rpd: {message}\n");
     let _ = io::stderr().write_all(line.as_bytes());
+}
+
+/// Says how many operations a report about a GPU's time leaves out, and why.
+pub(crate) fn note_left_out(file: &Path, left_out: LeftOut) {
+    let name = file.display();
+    if left_out.impossible > 0 {
+        note(format_args!(
+            "{name}: {} left out: impossible times, which rpd check lists",
+            counted(left_out.impossible, "operation is", "operations are")
+        ));
+    }
+    if left_out.barriers > 0 {
+        note(format_args!(
+            "{name}: {} left out: a GPU that waits does no work",
+            counted(left_out.barriers, "barrier is", "barriers are")
+        ));
+    }
 }

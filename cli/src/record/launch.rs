@@ -34,7 +34,7 @@ pub(crate) enum Ending {
 
 /// Why there was no run.
 #[derive(Debug)]
-pub(crate) enum Failure {
+pub(crate) enum LaunchFailure {
     /// The command cannot be executed: a shell's 126 or 127.
     NotRunnable(NotRunnable),
     /// Anything else that went wrong before it started.
@@ -51,12 +51,14 @@ pub(crate) fn run(
     environment: &[(&OsStr, OsString)],
     held: Option<HeldSignals>,
     prepare: impl FnOnce(&mut process::Command) -> Result<()>,
-) -> Result<EndedCommand, Failure> {
-    let (program, arguments) = command.split_first().ok_or(Failure::NotRunnable(NotRunnable::Missing))?;
+) -> Result<EndedCommand, LaunchFailure> {
+    let (program, arguments) =
+        command.split_first().ok_or(LaunchFailure::NotRunnable(NotRunnable::Missing))?;
     let mut child = process::Command::new(program);
     child.args(arguments).envs(environment.iter().map(|(key, value)| (key, value)));
-    let signals = Signals::forward(held).context("cannot install signal handlers").map_err(Failure::Other)?;
-    prepare(&mut child).map_err(Failure::Other)?;
+    let signals =
+        Signals::forward(held).context("cannot install signal handlers").map_err(LaunchFailure::Other)?;
+    prepare(&mut child).map_err(LaunchFailure::Other)?;
     let mut child = signals.spawn(&mut child).map_err(|error| not_started(program, error))?;
     let waited = signals.wait(&child);
     drop(signals);
@@ -66,7 +68,7 @@ pub(crate) fn run(
     let status = waited
         .and_then(|()| child.wait())
         .with_context(|| format!("cannot wait for {}", program.display()))
-        .map_err(Failure::Other)?;
+        .map_err(LaunchFailure::Other)?;
     let ending = match (status.code(), status.signal()) {
         // A status is the low eight bits of what was passed to exit.
         (Some(code), _) => Ending::Exited(code.to_le_bytes()[0]),
@@ -75,13 +77,15 @@ pub(crate) fn run(
     Ok(EndedCommand { ending, pid, name })
 }
 
-fn not_started(program: &OsStr, error: io::Error) -> Failure {
+fn not_started(program: &OsStr, error: io::Error) -> LaunchFailure {
     match error.raw_os_error() {
-        Some(libc::ENOENT | libc::ENOTDIR) => Failure::NotRunnable(NotRunnable::Missing),
+        Some(libc::ENOENT | libc::ENOTDIR) => LaunchFailure::NotRunnable(NotRunnable::Missing),
         Some(libc::EACCES | libc::EPERM | libc::ENOEXEC | libc::ELOOP) => {
-            Failure::NotRunnable(NotRunnable::Denied)
+            LaunchFailure::NotRunnable(NotRunnable::Denied)
         }
-        _ => Failure::Other(anyhow::Error::new(error).context(format!("cannot start {}", program.display()))),
+        _ => LaunchFailure::Other(
+            anyhow::Error::new(error).context(format!("cannot start {}", program.display())),
+        ),
     }
 }
 

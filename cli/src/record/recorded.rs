@@ -12,7 +12,7 @@ use rpd_settings::rotation;
 use rusqlite::Connection;
 
 use crate::record::destination::Destination;
-use crate::record::replaced::Replaced;
+use crate::record::replaced::ReplacedInRecording;
 use crate::record::report::RunReport;
 
 /// Counts over the sessions of a run.
@@ -21,7 +21,7 @@ pub(crate) struct RunCounts {
     /// Kernels of the program.
     pub(crate) kernels: u64,
     /// Which of them ran another kernel than the program's.
-    pub(crate) replaced: Replaced,
+    pub(crate) replaced: ReplacedInRecording,
     /// Copies between host and devices.
     pub(crate) copies: u64,
     /// Memory fills.

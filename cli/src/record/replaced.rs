@@ -12,7 +12,7 @@ use rusqlite::Connection;
 
 /// See the module.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Replaced {
+pub(crate) struct ReplacedInRecording {
     /// Sessions were to replace kernels.
     pub(crate) was_asked_for: bool,
     /// Dispatches that ran another kernel than the program's, but for instrumented ones.
@@ -33,7 +33,7 @@ const USELESS: [(Outcome, &str); 4] = [
     (Outcome::Unused, "unused"),
 ];
 
-impl Replaced {
+impl ReplacedInRecording {
     /// Adds what the sessions from `first` on have in the trace, but for `foreign` ones.
     ///
     /// # Errors
@@ -110,7 +110,7 @@ mod tests {
     #[test]
     fn a_file_is_counted_once_and_as_what_it_was_in_all_processes() {
         let of = |rows: &[(&str, i64, &str)]| {
-            let mut replaced = Replaced::default();
+            let mut replaced = ReplacedInRecording::default();
             for (path, session, outcome) in rows {
                 let sessions = replaced.files.entry((*path).into()).or_default();
                 sessions.entry(*session).or_default().insert((*outcome).into());

@@ -20,7 +20,7 @@ const DEFINITIONS: [&str; 2] = ["scripts/common/tools.json", "../scripts/common/
 
 /// What is asked for.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Configuration {
+pub(crate) struct ToolConfiguration {
     /// The tools, the first of which is the innermost.
     pub(crate) tools: Vec<Tool>,
     /// Variables for the command.
@@ -97,7 +97,7 @@ impl Definitions {
     }
 }
 
-impl Configuration {
+impl ToolConfiguration {
     /// What `given` asks for: a file, JSON or a Python literal, or names with commas between them. `is_known` knows tools that the
     /// definitions may lack.
     ///
@@ -107,12 +107,12 @@ impl Configuration {
         given: &str,
         definitions: &Definitions,
         is_known: impl Fn(&str) -> bool,
-    ) -> Result<Configuration> {
+    ) -> Result<ToolConfiguration> {
         let written = written(given)?;
         if written.tools.is_empty() {
             bail!("the configuration names no tool; rpd run --help lists those that there are");
         }
-        let mut configuration = Configuration::default();
+        let mut configuration = ToolConfiguration::default();
         for entry in written.tools {
             if !is_known(&entry.name) && !definitions.has(&entry.name) {
                 bail!("there is no tool {:?}{}", entry.name, closest(&entry.name, definitions));
@@ -235,8 +235,8 @@ mod tests {
         .unwrap()
     }
 
-    fn read(given: &str) -> Result<Configuration> {
-        Configuration::read(given, &definitions(), |name| name == "known")
+    fn read(given: &str) -> Result<ToolConfiguration> {
+        ToolConfiguration::read(given, &definitions(), |name| name == "known")
     }
 
     #[test]

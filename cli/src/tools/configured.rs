@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use rpd_postprocess::text;
 
-use super::configuration::{Configuration, Script};
+use super::configuration::{Script, ToolConfiguration};
 
 /// How long a script may run, as madengine has it.
 const PATIENCE: Duration = Duration::from_secs(600);
@@ -17,7 +17,7 @@ const PATIENCE: Duration = Duration::from_secs(600);
 const LOOK: Duration = Duration::from_millis(20);
 
 /// What is run: a shell, in which the commands of the tools are in front of the program, which keeps its arguments to the byte.
-pub(crate) fn command(configuration: &Configuration, command: &[OsString]) -> Vec<OsString> {
+pub(crate) fn command(configuration: &ToolConfiguration, command: &[OsString]) -> Vec<OsString> {
     let mut words = String::new();
     let mut seen: Vec<&str> = Vec::new();
     // The first tool is the innermost; one that is there already is not put there again.
@@ -36,12 +36,12 @@ pub(crate) fn command(configuration: &Configuration, command: &[OsString]) -> Ve
 }
 
 /// The scripts before the program, those of later tools first.
-pub(crate) fn before(configuration: &Configuration) -> Vec<Script> {
+pub(crate) fn before(configuration: &ToolConfiguration) -> Vec<Script> {
     configuration.tools.iter().rev().flat_map(|tool| tool.before.iter().cloned()).collect()
 }
 
 /// The scripts after it.
-pub(crate) fn after(configuration: &Configuration) -> Vec<Script> {
+pub(crate) fn after(configuration: &ToolConfiguration) -> Vec<Script> {
     configuration.tools.iter().flat_map(|tool| tool.after.iter().cloned()).collect()
 }
 
@@ -99,7 +99,7 @@ const LISTS: [&str; 2] = ["LD_LIBRARY_PATH", "LD_PRELOAD"];
 
 /// Variables for the command and the scripts. Where madengine puts a list of its own in the place of the one that is there, and the
 /// program loses its libraries, ours is in front of it.
-pub(crate) fn variables(configuration: &Configuration) -> Vec<(String, String)> {
+pub(crate) fn variables(configuration: &ToolConfiguration) -> Vec<(String, String)> {
     let value = |(name, value): (&String, &String)| {
         let there = env::var(name).ok().filter(|there| LISTS.contains(&name.as_str()) && !there.is_empty());
         (name.clone(), there.map_or_else(|| value.clone(), |there| format!("{value}:{there}")))
@@ -118,14 +118,14 @@ mod tests {
 
     #[test]
     fn the_first_tool_is_the_innermost() {
-        let configuration = Configuration {
+        let configuration = ToolConfiguration {
             tools: vec![tool("echo A &&"), tool("echo B && "), tool("echo A &&")],
-            ..Configuration::default()
+            ..ToolConfiguration::default()
         };
         let arguments = ["python3", "-c", "print(\"a  b\", '$X')", "--", "x y"].map(OsString::from);
         let made = command(&configuration, &arguments);
         assert_eq!(made[..4], ["bash", "-c", "echo B && echo A && \"$@\"", "bash"]);
         assert_eq!(made[4..], arguments);
-        assert_eq!(command(&Configuration::default(), &arguments), arguments);
+        assert_eq!(command(&ToolConfiguration::default(), &arguments), arguments);
     }
 }

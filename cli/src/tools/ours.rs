@@ -9,7 +9,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use rpd_postprocess::export::rocprofv3;
 use rpd_postprocess::text;
 
-use super::configuration::{Configuration, Tool};
+use super::configuration::{Tool, ToolConfiguration};
 
 /// What stands in for a tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -139,7 +139,7 @@ impl Output {
 
 /// What the recording needs, and what comes of it.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Plan {
+pub(crate) struct ToolPlan {
     /// Where the trace goes, where nobody says otherwise.
     pub(crate) trace: Option<PathBuf>,
     /// As `--libraries` has them; empty where none are needed.
@@ -169,13 +169,13 @@ pub(crate) fn recorded() -> impl Iterator<Item = &'static str> {
     TOOLS.iter().filter(|(_, stands)| stands.is_ok()).map(|(name, _)| *name)
 }
 
-impl Plan {
+impl ToolPlan {
     /// What the tools of the configuration ask for.
     ///
     /// # Errors
     /// When a recording cannot stand in for one of them, or a setting is wrong.
-    pub(crate) fn of(configuration: &Configuration) -> Result<Plan> {
-        let mut plan = Plan::default();
+    pub(crate) fn of(configuration: &ToolConfiguration) -> Result<ToolPlan> {
+        let mut plan = ToolPlan::default();
         let (mut libraries, mut rows, mut sensors) = (Vec::new(), Vec::new(), Vec::new());
         let mut period: Option<Duration> = None;
         let library_file = configuration.environment.get("OUTPUT_FILE").filter(|file| !file.is_empty());
@@ -316,7 +316,7 @@ impl Sampling {
         tool: &Tool,
         prefix: &str,
         sensor: &'static str,
-        configuration: &Configuration,
+        configuration: &ToolConfiguration,
     ) -> Result<Sampling> {
         let setting = |name: &str| {
             let prefixed = configuration.environment.get(&format!("{prefix}{name}"));
@@ -360,8 +360,8 @@ mod tests {
     use super::super::configuration::Definitions;
     use super::*;
 
-    fn plan(given: &str) -> Result<Plan> {
-        Plan::of(&Configuration::read(given, &Definitions::default(), is_known)?)
+    fn plan(given: &str) -> Result<ToolPlan> {
+        ToolPlan::of(&ToolConfiguration::read(given, &Definitions::default(), is_known)?)
     }
 
     #[test]

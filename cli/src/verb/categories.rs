@@ -14,8 +14,7 @@ use rpd_postprocess::trace;
 
 use crate::args::region::{REGION_HELP, RegionArgs};
 use crate::output;
-use crate::output::left_out::note_left_out;
-use crate::output::note::note;
+use crate::output::note::{note, note_left_out};
 use crate::output::progress::notes;
 use crate::output::quantity::duration;
 use crate::output::table::{Align, Table};

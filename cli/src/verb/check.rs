@@ -15,6 +15,9 @@ use crate::output::note::note;
 use crate::output::progress::notes;
 use crate::output::table::{Align, Table};
 
+/// To whoever names a part of the trace.
+pub(crate) const WHY_NO_PART: &str = "all of a trace is checked; rpd trim makes a trace of a part";
+
 /// Say what is wrong with a trace: damage, ids that lead nowhere, impossible times, unfinished sessions
 ///
 /// An error means that an answer from the file may be wrong. A warning means that the file is sound but not

@@ -16,6 +16,9 @@ use crate::output;
 use crate::output::note::note;
 use crate::output::progress::notes;
 
+/// To whoever names a part of the trace.
+pub(crate) const WHY_NO_PART: &str = "traces are added as a whole; rpd trim makes a trace of a part";
+
 /// Findings that are noted beside a trace.
 const MOST_NOTED: usize = 5;
 

@@ -22,8 +22,7 @@ use rpd_postprocess::trace;
 use crate::args::region::{REGION_HELP, RegionArgs};
 use crate::args::value;
 use crate::output;
-use crate::output::left_out::note_left_out;
-use crate::output::note::note;
+use crate::output::note::{note, note_left_out};
 use crate::output::progress::notes;
 
 /// Compare two runs: what got slower, faster, new and gone

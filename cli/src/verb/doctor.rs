@@ -9,7 +9,7 @@ use clap::Args;
 use rpd_postprocess::text::counted;
 use serde::Serialize;
 
-use crate::machine::{self, Finding, Status, System};
+use crate::machine::{self, MachineFinding, Status, System};
 use crate::output;
 use crate::output::table::{Align, Table};
 
@@ -47,7 +47,7 @@ pub(crate) struct Doctor {
 /// What is written with `--json`.
 #[derive(Serialize)]
 struct DoctorObject<'a> {
-    findings: &'a [Finding],
+    findings: &'a [MachineFinding],
     warnings: u64,
     missing: u64,
 }
@@ -75,7 +75,12 @@ impl Doctor {
     }
 }
 
-fn write_text(findings: &[Finding], warnings: u64, missing: u64, out: &mut impl Write) -> io::Result<()> {
+fn write_text(
+    findings: &[MachineFinding],
+    warnings: u64,
+    missing: u64,
+    out: &mut impl Write,
+) -> io::Result<()> {
     let mut table =
         Table::new(&[("status", Align::Left), ("subject", Align::Left), ("found", Align::Left)]).folding(1);
     for finding in findings {

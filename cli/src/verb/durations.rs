@@ -12,8 +12,8 @@ use rpd_postprocess::report::durations::{self, TimedDispatch};
 use rpd_postprocess::text::{self, counted};
 use rpd_postprocess::trace;
 
-use crate::args::log_format;
 use crate::args::region::{REGION_HELP, RegionArgs};
+use crate::args::value;
 use crate::output;
 use crate::output::file::OutputFile;
 use crate::output::note::note;
@@ -44,7 +44,7 @@ pub(crate) struct Durations {
     /// The trace
     file: PathBuf,
     /// Comma-separated values with a header line, or a JSON object a line
-    #[arg(long, value_name = "FORMAT", default_value = "csv", value_parser = log_format::parser())]
+    #[arg(long, value_name = "FORMAT", default_value = "csv", value_parser = value::log_format())]
     format: LogFormat,
     /// Write to this file, which appears when it is complete [default: standard output, also for -]
     #[arg(short, long, value_name = "OUT")]

@@ -34,8 +34,30 @@ pub(crate) struct Export {
     format: Format,
 }
 
-#[derive(Subcommand)]
-enum Format {
+/// Makes of the list the enum that clap reads, and its dispatch.
+macro_rules! formats {
+    ($($(#[cfg($when:meta)])? $name:ident($arguments:ty),)*) => {
+        #[derive(Subcommand)]
+        enum Format {
+            $($(#[cfg($when)])? $name($arguments)),*
+        }
+
+        impl Export {
+            /// Writes the trace in that format.
+            ///
+            /// # Errors
+            /// What failed; no file has changed then.
+            pub(crate) fn run(self) -> Result<ExitCode> {
+                match self.format {
+                    $($(#[cfg($when)])? Format::$name(arguments) => arguments.run()),*
+                }
+            }
+        }
+    };
+}
+
+// In the order of `rpd export --help`.
+formats! {
     Perfetto(perfetto::Perfetto),
     Kineto(kineto::Kineto),
     Rocprofv3(rocprofv3::Rocprofv3),
@@ -55,30 +77,7 @@ enum Format {
     Parquet(columns::Parquet),
 }
 
-impl Export {
-    /// Writes the trace in that format.
-    ///
-    /// # Errors
-    /// What failed; no file has changed then.
-    pub(crate) fn run(self) -> Result<ExitCode> {
-        match self.format {
-            Format::Chrome(chrome) => chrome.run(),
-            Format::Perfetto(perfetto) => perfetto.run(),
-            Format::Kineto(kineto) => kineto.run(),
-            Format::Rocprofv3(rocprofv3) => rocprofv3.run(),
-            Format::Rocprofv3Csv(tables) => tables.run(),
-            Format::Html(html) => html.run(),
-            Format::Timeline(page) => page.run(),
-            Format::Collapsed(collapsed) => collapsed.run(),
-            Format::Speedscope(speedscope) => speedscope.run(),
-            Format::LibraryTrace(calls) => calls.run(),
-            Format::LibraryPerf(calls) => calls.run(),
-            Format::GpuInfo(sensors) => sensors.run(),
-            Format::Csv(csv) => csv.run(),
-            Format::Jsonl(jsonl) => jsonl.run(),
-            Format::Arrow(arrow) => arrow.run(),
-            #[cfg(feature = "parquet")]
-            Format::Parquet(parquet) => parquet.run(),
-        }
-    }
+/// Why a format takes only some options that name a part.
+pub(super) fn why_no_part(format: &str) -> Option<&'static str> {
+    (format == "gpu-info").then_some(gpu_info::WHY_NO_PART)
 }

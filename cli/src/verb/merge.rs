@@ -14,6 +14,9 @@ use crate::output;
 use crate::output::note::note;
 use crate::output::progress::notes;
 
+/// To whoever names a part of the trace.
+pub(crate) const WHY_NO_PART: &str = "traces are merged as a whole; rpd trim makes a trace of a part";
+
 /// Put traces of several ranks and hosts into one
 ///
 /// Sessions are renumbered, and each text is written once. Process and GPU numbers of a second host get strides (views

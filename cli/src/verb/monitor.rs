@@ -18,7 +18,7 @@ use crate::args::value;
 use crate::output::note::note;
 use crate::record::destination::{self, Destination, Existing, Trace};
 use crate::record::executable;
-use crate::record::launch::{self, Ending, Failure};
+use crate::record::launch::{self, Ending, LaunchFailure};
 use crate::record::preload;
 use crate::system::interruption::Interruption;
 use crate::system::own_recorder::OwnRecorder;
@@ -119,9 +119,9 @@ impl Monitor {
             Err(failure) => {
                 destination.abandon();
                 return match (failure, name) {
-                    (Failure::NotRunnable(why), Some(name)) => Ok(not_runnable(name, why).repeat()),
-                    (Failure::NotRunnable(_), None) => Ok(ExitCode::FAILURE),
-                    (Failure::Other(error), _) => Err(error),
+                    (LaunchFailure::NotRunnable(why), Some(name)) => Ok(not_runnable(name, why).repeat()),
+                    (LaunchFailure::NotRunnable(_), None) => Ok(ExitCode::FAILURE),
+                    (LaunchFailure::Other(error), _) => Err(error),
                 };
             }
         };
@@ -135,9 +135,9 @@ impl Monitor {
     }
 
     /// Samples until the command ends, or until it is time.
-    fn sample(&self, recorder: &OwnRecorder, destination: &Destination) -> Result<Ending, Failure> {
-        if recorder.monitor().map_err(Failure::Other)? == 0 {
-            return Err(Failure::Other(not_sampled(destination)));
+    fn sample(&self, recorder: &OwnRecorder, destination: &Destination) -> Result<Ending, LaunchFailure> {
+        if recorder.monitor().map_err(LaunchFailure::Other)? == 0 {
+            return Err(LaunchFailure::Other(not_sampled(destination)));
         }
         if self.command.is_empty() {
             self.wait();

@@ -44,6 +44,14 @@ struct PassObject<'a> {
     report: &'a PassReport,
 }
 
+/// To whoever names a part of the trace.
+pub(super) const WHY_NO_PART: &str = "passes are of all of a trace; rpd trim makes a trace of a part";
+
+/// The same, of the verb of a pass.
+pub(super) fn why_no_part(verb: &str) -> Option<&'static str> {
+    PASSES.iter().any(|definition| definition.name == verb).then_some(WHY_NO_PART)
+}
+
 fn verbs() -> impl Iterator<Item = (&'static Definition, &'static Making)> {
     PASSES.iter().filter_map(|definition| Some((*definition, definition.making.as_ref()?)))
 }

@@ -11,7 +11,7 @@ use rpd_analyzers::{Analyzers, BlockFilter};
 use rpd_duration_log::LogFormat;
 
 use super::record::{Probing, Record};
-use crate::args::{log_format, replacement, value};
+use crate::args::{replacement, value};
 use crate::output::note::note;
 use crate::record::handlers::Handlers;
 
@@ -70,7 +70,7 @@ pub(crate) struct Probe {
     #[arg(short, long, visible_alias = "log-location", value_name = "LOG")]
     log: Option<PathBuf>,
     /// How reports and lines are written: for people and with commas, or as JSON
-    #[arg(short = 't', long, value_name = "FORMAT", value_parser = log_format::parser(), default_value = "csv")]
+    #[arg(short = 't', long, value_name = "FORMAT", value_parser = value::log_format(), default_value = "csv")]
     log_format: LogFormat,
     /// What is made of the messages: MessageLogger, Heatmap, MemoryAnalysis, TimeInterval, BasicBlockAnalysis, one of omniprobe's
     /// libraries, or a handler of your own: a library with the functions of rpd_handler.h or a file of Python. May be given several

@@ -20,7 +20,7 @@ use rpd_settings::rotation::Rotation;
 
 use crate::args::libraries::{self, LibraryList};
 use crate::args::monitor::{self, Monitored};
-use crate::args::{code, cuda_apis, hip_apis, hsa_apis, log_format, misunderstood, replacement, value};
+use crate::args::{apis, code, misunderstood, replacement, value};
 use crate::output::note::note;
 use crate::record::destination::{self, Destination, Existing};
 use crate::record::duration_log::DurationLog;
@@ -28,7 +28,7 @@ use crate::record::empty_trace::{self, Start};
 use crate::record::executable::{self, NotRunnable};
 use crate::record::handlers::Handlers;
 use crate::record::hip_library;
-use crate::record::launch::{self, Ending, Failure};
+use crate::record::launch::{self, Ending, LaunchFailure};
 use crate::record::preload;
 use crate::record::recorded::RunCounts;
 use crate::record::report::RunReport;
@@ -90,15 +90,15 @@ pub(crate) struct Record {
     #[arg(long, value_name = "TIMING", value_enum, default_value_t = Timing::Auto)]
     pub(super) timing: Timing,
     /// Which functions of HIP are recorded: all, none, or changes of the default, such as -hipMalloc,+hipEventQuery
-    #[arg(long, value_name = "LIST", allow_hyphen_values = true, value_parser = hip_apis::parse)]
+    #[arg(long, value_name = "LIST", allow_hyphen_values = true, value_parser = apis::hip)]
     pub(super) hip_apis: Option<String>,
     /// Record calls of the HSA runtime with their arguments, for programs without HIP: all, or functions with commas between them.
     /// hsa_amd_memory_* stands for all that begin so; what has - in front is left out: all,-hsa_signal_load_*
-    #[arg(long, value_name = "LIST", allow_hyphen_values = true, value_parser = hsa_apis::parse)]
+    #[arg(long, value_name = "LIST", allow_hyphen_values = true, value_parser = apis::hsa)]
     pub(super) hsa_apis: Option<String>,
     /// Which functions of CUDA are recorded: all, none, or changes of the default, such as -cudaMalloc,+cudaEventQuery; args, by itself
     /// or in the list, adds the arguments of launches, copies and allocations
-    #[arg(long, value_name = "LIST", allow_hyphen_values = true, value_parser = cuda_apis::parse)]
+    #[arg(long, value_name = "LIST", allow_hyphen_values = true, value_parser = apis::cuda)]
     pub(super) cuda_apis: Option<String>,
     /// How graphs are recorded on NVIDIA's GPUs: each node, or each launch as a whole, which costs the program less [default: node]
     #[arg(long, value_name = "HOW", value_enum)]
@@ -157,7 +157,7 @@ pub(crate) struct Record {
     #[arg(long, value_name = "FILE", group = "selected")]
     pub(super) log: Option<PathBuf>,
     /// How lines of the log are written: with commas (the default), or as JSON objects
-    #[arg(long, value_name = "FORMAT", requires = "log", value_parser = log_format::parser())]
+    #[arg(long, value_name = "FORMAT", requires = "log", value_parser = value::log_format())]
     pub(super) log_format: Option<LogFormat>,
     /// The command and its arguments
     #[arg(required = true, trailing_var_arg = true, value_name = "COMMAND")]
@@ -466,8 +466,8 @@ impl Record {
             Err(failure) => {
                 destination.abandon();
                 return match failure {
-                    Failure::NotRunnable(why) => Ok(Recorded::nothing(not_runnable(name, why))),
-                    Failure::Other(error) => Err(error),
+                    LaunchFailure::NotRunnable(why) => Ok(Recorded::nothing(not_runnable(name, why))),
+                    LaunchFailure::Other(error) => Err(error),
                 };
             }
         };

@@ -16,10 +16,10 @@ use crate::args::{libraries, monitor, value};
 use crate::output::file::OutputFile;
 use crate::output::note::note;
 use crate::output::progress::notes;
-use crate::record::launch::{self, Failure};
-use crate::tools::configuration::{Configuration, Definitions};
+use crate::record::launch::{self, LaunchFailure};
+use crate::tools::configuration::{Definitions, ToolConfiguration};
 use crate::tools::configured;
-use crate::tools::ours::{self, Output, Plan};
+use crate::tools::ours::{self, Output, ToolPlan};
 use crate::tools::therock;
 
 /// Run a command under the tools that a configuration of madengine names
@@ -81,7 +81,7 @@ impl Run {
     /// When the configuration is wrong, or the tools cannot be set up. The command has not run then.
     pub(crate) fn run(self) -> Result<ExitCode> {
         let definitions = Definitions::read(self.definitions.as_deref())?;
-        let configuration = Configuration::read(&self.tools, &definitions, ours::is_known)?;
+        let configuration = ToolConfiguration::read(&self.tools, &definitions, ours::is_known)?;
         match self.exec {
             true => run_as_configured(&configuration, &self.command),
             false => self.record(&configuration),
@@ -89,9 +89,9 @@ impl Run {
     }
 
     /// Records, and writes the files.
-    fn record(self, configuration: &Configuration) -> Result<ExitCode> {
-        let Plan { trace, libraries, sensors, outputs, notes: remarks, wants_therock } =
-            Plan::of(configuration)?;
+    fn record(self, configuration: &ToolConfiguration) -> Result<ExitCode> {
+        let ToolPlan { trace, libraries, sensors, outputs, notes: remarks, wants_therock } =
+            ToolPlan::of(configuration)?;
         if wants_therock {
             match therock::found() {
                 Some(found) => note(format_args!("therock_check: ROCm comes from TheRock: {found}")),
@@ -200,7 +200,7 @@ fn first_process(trace: &Path) -> Result<String> {
 }
 
 /// Runs the tools' own commands and scripts.
-fn run_as_configured(configuration: &Configuration, command: &[OsString]) -> Result<ExitCode> {
+fn run_as_configured(configuration: &ToolConfiguration, command: &[OsString]) -> Result<ExitCode> {
     let before = configured::found(configured::before(configuration))?;
     let after = configured::found(configured::after(configuration))?;
     let does_nothing = |tool: &&crate::tools::configuration::Tool| {
@@ -228,7 +228,7 @@ fn run_as_configured(configuration: &Configuration, command: &[OsString]) -> Res
     }
     match ended {
         Ok(ended) => Ok(ended.ending.repeat()),
-        Err(Failure::NotRunnable(_)) => bail!("bash, which runs the tools' commands, cannot be run"),
-        Err(Failure::Other(error)) => Err(error),
+        Err(LaunchFailure::NotRunnable(_)) => bail!("bash, which runs the tools' commands, cannot be run"),
+        Err(LaunchFailure::Other(error)) => Err(error),
     }
 }

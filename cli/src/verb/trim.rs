@@ -15,6 +15,10 @@ use crate::output::note::note;
 use crate::output::progress::notes;
 use crate::output::quantity::duration;
 
+/// To whoever names a part of the trace.
+pub(crate) const WHY_NO_PART: &str =
+    "a trace is cut by --start and --end alone; reports and exports take the other options";
+
 /// Make a part of a trace a trace of its own
 ///
 /// The new trace has the calls and markers that start in the window, the operations they caused, and the rows that refer

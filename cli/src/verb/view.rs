@@ -17,6 +17,9 @@ use crate::output::note::note;
 use crate::output::progress::notes;
 use crate::verb::disassembler;
 
+/// To whoever names a part of the trace.
+pub(crate) const WHY_NO_PART: &str = "the page shows all of a trace, and the part is chosen there; rpd export timeline writes a page of a part";
+
 /// Show a trace as a timeline in the browser, or the ranks of a dataset
 ///
 /// Serves one page on this machine and opens it in the browser; prints its address. Ends on Ctrl-C. The page asks no other host for

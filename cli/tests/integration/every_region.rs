@@ -7,7 +7,7 @@ use std::fs;
 use serde_json::Value;
 
 use crate::generated::generated;
-use crate::harness::Dir;
+use crate::harness::{Dir, Verb};
 
 /// The options, as their help has them.
 const OPTIONS: [&str; 12] = [
@@ -25,40 +25,29 @@ const OPTIONS: [&str; 12] = [
     "--kernel",
 ];
 
-/// Verbs whose answer about a part is that of a trace which has nothing else. FILE is the trace.
-const EXACT: [&[&str]; 32] = [
-    &["info", "--json", "FILE"],
+/// Words of verbs whose answer about a part is that of a trace which has nothing else, besides those of [`exact`]. FILE is the trace.
+const EXACT: [&[&str]; 21] = [
     &["top", "--json", "FILE"],
     &["top", "--json", "--by", "api", "FILE"],
     &["top", "--json", "--by", "marker", "FILE"],
     &["top", "--json", "--by", "stream", "FILE"],
     &["top", "--json", "--by", "rank", "FILE"],
     &["top", "--json", "--by", "thread", "--percentiles", "FILE"],
-    &["api", "--json", "FILE"],
-    &["gaps", "--json", "FILE"],
-    &["overlap", "--json", "FILE"],
     &["categories", "--json", "FILE"],
     &["kernel", "--json", "FILE", "kernel1"],
-    &["copies", "--json", "FILE"],
     &["libraries", "--json", "FILE"],
-    &["queues", "--json", "FILE"],
-    &["markers", "--json", "FILE"],
-    &["table", "--json", "FILE"],
-    &["variability", "--json", "FILE"],
-    &["memory", "--json", "FILE"],
     &["diff", "--json", "FILE", "FILE"],
     &["sql", "--json", "FILE", "SELECT apiName, count(*), sum(end - start) FROM api GROUP BY 1 ORDER BY 1"],
     &["sql", "--json", "FILE", "top_kernels"],
     &["replacements", "--json", "FILE"],
     &["durations", "FILE"],
-    &["code", "--json", "FILE"],
-    &["blocks", "--json", "FILE"],
     &["export", "rocprofv3", "FILE"],
     &["export", "html", "FILE"],
     &["export", "csv", "FILE", "kernels"],
     &["export", "jsonl", "FILE", "apis"],
     &["export", "library-trace", "--date", "today", "FILE"],
     &["export", "library-perf", "--date", "today", "FILE"],
+    &["blocks", "--json", "FILE"],
 ];
 
 /// What has more of the trace than the part: what was open around it or ran at the same time, its first moment, the order of its threads. What is in
@@ -78,41 +67,6 @@ const AROUND: [&[&str]; 9] = [
 /// What takes a part and writes files of its own: its tables are compared with the JSON of the same part in `rocprofv3.rs`.
 const IN_FILES: [&[&str]; 1] = [&["export", "rocprofv3-csv", "FILE"]];
 
-/// Verbs that read a trace and take no part of it, or take only these options.
-const REFUSED: [(&[&str], &[&str]); 14] = [
-    (&["view", "--no-open", "FILE"], &[]),
-    (&["check", "FILE"], &[]),
-    (&["trim", "FILE", "-o", "out.rpd"], &["--start", "--end"]),
-    (&["merge", "FILE", "FILE", "-o", "out.rpd"], &[]),
-    // Whose all of the trace is.
-    (&["dataset", "out", "FILE"], &["--rank", "--node"]),
-    (&["subclass", "FILE"], &[]),
-    (&["deserialize", "FILE"], &[]),
-    (&["strings", "FILE"], &[]),
-    (&["callstack", "FILE"], &[]),
-    (&["graph", "FILE"], &[]),
-    (&["autograd", "FILE"], &[]),
-    (&["passes", "FILE"], &[]),
-    (&["export", "gpu-info", "power", "FILE"], &["--start", "--end", "--gpu"]),
-    (&["memory", "FILE"], &["--start", "--end", "--pid", "--tid", "--session", "--rank", "--node", "--in"]),
-];
-
-/// Verbs that read no trace.
-const WITHOUT_TRACE: [&str; 12] = [
-    "record",
-    "probe",
-    "run",
-    "monitor",
-    "create",
-    "import",
-    "remote",
-    "doctor",
-    "disassembler",
-    "handler",
-    "manual",
-    "help",
-];
-
 /// The options that are about operations.
 const ABOUT_OPERATIONS: [&str; 4] = ["--gpu", "--queue", "--stream", "--kernel"];
 
@@ -126,26 +80,44 @@ fn looks_further(verb: &[&str], option: &str) -> bool {
         || ((verb[0] == "diff" || is_of_libraries) && ABOUT_OPERATIONS.contains(&option))
 }
 
+/// The words of verbs, among them each verb of which the tables have nothing and that has JSON of one trace.
+fn exact(verbs: &[Verb]) -> Vec<Vec<&str>> {
+    let is_named = |verb: &Verb| {
+        let tables = EXACT.iter().chain(&AROUND).chain(&IN_FILES);
+        tables.into_iter().any(|words| words.starts_with(&verb.with(&[])))
+    };
+    let others = verbs.iter().filter(|verb| {
+        verb.has_option("--session") && verb.has_option("--json") && verb.needs_a_file_alone()
+    });
+    let others = others.filter(|verb| !is_named(verb)).map(|verb| verb.with(&["--json", "FILE"]));
+    EXACT.iter().map(|words| words.to_vec()).chain(others).collect()
+}
+
 #[test]
 fn a_part_is_what_plain_sql_leaves() {
     let dir = Dir::new();
     let trace = parts(&dir);
-    let whole: Vec<_> = EXACT.iter().chain(&AROUND).map(|verb| answer(&dir, verb, &trace, &[])).collect();
+    let verbs = dir.verbs();
+    let exact = exact(&verbs);
+    assert!(exact.len() > EXACT.len() + 10, "{exact:?}");
+    let around = AROUND.map(<[_]>::to_vec);
+    let whole: Vec<_> = exact.iter().chain(&around).map(|verb| answer(&dir, verb, &trace, &[])).collect();
     assert!(whole.iter().all(|answer| answer.0 == Some(0)), "every verb has an answer for the whole trace");
+    let takes = |words: &[&str], option: &str| {
+        verbs.iter().any(|verb| words.starts_with(&verb.with(&[])) && verb.has_option(option))
+    };
     let cases = cases(&dir, &trace);
     assert_eq!(cases.each_ref().map(|case| case.options[0].as_str()), OPTIONS);
     for case in &cases {
         let option = case.options[0].as_str();
         fs::copy(dir.path(&trace), dir.path("part.rpd")).unwrap();
         dir.open("part.rpd").execute_batch(&case.only()).unwrap();
-        for (verb, whole) in EXACT.iter().chain(&AROUND).zip(&whole) {
-            if verb[0] == "memory" && ABOUT_OPERATIONS.contains(&option) {
-                continue;
-            }
+        let answers = exact.iter().chain(&around).zip(&whole).enumerate();
+        for (at, (verb, whole)) in answers.filter(|(_, (verb, _))| takes(verb, option)) {
             let asked = answer(&dir, verb, &trace, &case.options);
             let is_ignored = asked == *whole;
             assert!(!is_ignored, "{verb:?} {:?} is ignored", case.options);
-            if EXACT.contains(verb) && !looks_further(verb, option) {
+            if at < exact.len() && !looks_further(verb, option) {
                 let part = answer(&dir, verb, "part.rpd", &[]);
                 assert!(asked == part, "{verb:?} {:?}\nasked: {asked:?}\npart: {part:?}", case.options);
             }
@@ -157,14 +129,17 @@ fn a_part_is_what_plain_sql_leaves() {
 fn what_takes_no_part_says_why() {
     let dir = Dir::new();
     let trace = dir.trace("t.rpd", "");
-    for (verb, taken) in REFUSED {
-        for option in OPTIONS.iter().filter(|option| !taken.contains(option)) {
-            let words = verb.iter().map(|word| if *word == "FILE" { trace.as_str() } else { word });
-            let ran = dir.run(&words.chain([*option, "1"]).collect::<Vec<_>>());
+    let verbs = dir.verbs();
+    let mut refused = BTreeSet::new();
+    for verb in verbs.iter().filter(|verb| verb.has_a_file() && verb.words[0] != "create") {
+        for option in OPTIONS.iter().filter(|option| !verb.has_option(option)) {
+            let ran = dir.run(&verb.with(&[option, "1", &trace]));
             ran.expect(2).says(&[option, "does not serve here: "]);
-            assert!(ran.stdout.is_empty() && ran.stderr.lines().count() == 1, "{ran}");
+            assert!(ran.stdout.is_empty(), "{ran}");
+            refused.insert(&verb.words);
         }
     }
+    assert!(refused.len() > 12, "{refused:?}");
     // Of a code object there is no part.
     dir.write("empty.hsaco", "");
     for option in OPTIONS.iter().filter(|option| **option != "--kernel") {
@@ -172,27 +147,19 @@ fn what_takes_no_part_says_why() {
     }
 }
 
-/// The verbs that a help lists.
-fn listed(help: &str) -> BTreeSet<String> {
-    let lines =
-        help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
-    let names = lines.filter(|line| line.starts_with("  ") && !line.starts_with("   "));
-    names.filter_map(|line| line.split_whitespace().next()).map(str::to_string).collect()
-}
-
 #[test]
-fn no_verb_is_left_out() {
+fn every_verb_that_takes_a_part_is_compared() {
     let dir = Dir::new();
-    let verbs = listed(&dir.run(&["--help"]).expect(0).stdout);
-    let formats = listed(&dir.run(&["export", "--help"]).expect(0).stdout);
-    assert!(verbs.len() > 30 && formats.len() > 10, "{verbs:?} {formats:?}");
-    let tested = || EXACT.into_iter().chain(AROUND).chain(IN_FILES).chain(REFUSED.map(|(verb, _)| verb));
-    for verb in verbs.iter().filter(|verb| *verb != "export" && !WITHOUT_TRACE.contains(&verb.as_str())) {
-        assert!(tested().any(|words| words[0] == verb), "rpd {verb}: does it take a part of a trace?");
-    }
-    for format in formats.iter().filter(|format| *format != "help") {
-        let is_it = |words: &[&str]| words[0] == "export" && words[1] == format;
-        assert!(tested().any(is_it), "rpd export {format}: does it take a part of a trace?");
+    let verbs = dir.verbs();
+    let mut tested = exact(&verbs);
+    tested.extend(AROUND.iter().chain(&IN_FILES).map(|words| words.to_vec()));
+    for verb in verbs.iter().filter(|verb| verb.has_a_file() && verb.has_option("--session")) {
+        let is_tested = tested.iter().any(|words| words.starts_with(&verb.with(&[])));
+        assert!(
+            is_tested,
+            "rpd {:?}: is its answer about a part that of a trace which has nothing else?",
+            verb.words
+        );
     }
 }
 

@@ -139,6 +139,26 @@ impl Dir {
         connection
     }
 
+    /// The verbs that the command's help lists, and the verbs below them.
+    pub(crate) fn verbs(&self) -> Vec<Verb> {
+        let mut found = vec![];
+        let mut names = vec![vec![]];
+        while let Some(words) = names.pop() {
+            let asked: Vec<&str> = words.iter().map(String::as_str).chain(["--help"]).collect();
+            let help = self.run(&asked).expect(0).stdout.clone();
+            let listed = help.lines().skip_while(|line| *line != "Commands:").skip(1);
+            let listed = listed.take_while(|line| !line.is_empty());
+            let listed = listed.filter(|line| line.starts_with("  ") && !line.starts_with("   "));
+            let below =
+                listed.filter_map(|line| line.split_whitespace().next()).filter(|name| *name != "help");
+            names.extend(below.map(|name| [&words[..], &[name.to_string()]].concat()));
+            found.push(Verb { words, help });
+        }
+        found.retain(|verb| !verb.words.is_empty());
+        assert!(found.len() > 60, "{} verbs", found.len());
+        found
+    }
+
     /// Compiles a C program to `name` with these options of the compiler.
     pub(crate) fn compile(&self, name: &str, source: &str, options: &[&str]) -> PathBuf {
         let source = self.write(&format!("{name}.c"), source);
@@ -146,6 +166,45 @@ impl Dir {
         compiler.expect(0);
         fs::remove_file(source).unwrap();
         self.path(name)
+    }
+}
+
+/// A verb as the command's own help describes it.
+pub(crate) struct Verb {
+    /// Its name, behind those of the verbs that it is below.
+    pub(crate) words: Vec<String>,
+    pub(crate) help: String,
+}
+
+impl Verb {
+    /// What must be given and what may be, but for options.
+    fn usage(&self) -> impl Iterator<Item = &str> {
+        let usage = self.help.lines().find_map(|line| line.strip_prefix("Usage: rpd ")).unwrap();
+        usage.split(' ').skip(self.words.len())
+    }
+
+    /// Whether it is given traces or a file of another kind, by the name FILE.
+    pub(crate) fn has_a_file(&self) -> bool {
+        self.usage().any(|word| word.trim_matches(['<', '>', '[', ']', '.']) == "FILE")
+    }
+
+    /// Whether one file is all that must be given.
+    pub(crate) fn needs_a_file_alone(&self) -> bool {
+        self.usage().filter(|word| !word.starts_with('[')).eq(["<FILE>"])
+    }
+
+    pub(crate) fn has_option(&self, option: &str) -> bool {
+        let options = self.help.lines().filter_map(|line| {
+            line.split_whitespace()
+                .find(|word| word.starts_with("--"))
+                .filter(|_| line.trim_start().starts_with('-'))
+        });
+        options.into_iter().any(|name| name == option)
+    }
+
+    /// The verb with these arguments.
+    pub(crate) fn with<'a>(&'a self, arguments: &[&'a str]) -> Vec<&'a str> {
+        self.words.iter().map(String::as_str).chain(arguments.iter().copied()).collect()
     }
 }
 

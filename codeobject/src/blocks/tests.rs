@@ -6,7 +6,7 @@ const END: u32 = 0xbf81_0000;
 /// The blocks of a kernel or function at 0x1000, by their first and last addresses.
 fn of(words: &[u32], is_kernel: bool) -> Result<Vec<(u64, u64)>, Obstacle> {
     let code: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
-    let descriptor = is_kernel.then(|| crate::descriptor::Descriptor::decode(&[0; 64]));
+    let descriptor = is_kernel.then(|| crate::descriptor::KernelDescriptor::decode(&[0; 64]));
     let found = blocks(&Function { name: "f", address: 0x1000, code: &code, descriptor })?;
     Ok(found
         .blocks

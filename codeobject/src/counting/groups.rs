@@ -5,7 +5,7 @@ use super::layout::{Form, Layout};
 use super::object::{Appended, DescriptorWords, Original, RegisterFile};
 use super::program::Group;
 use super::sequences::Sequences;
-use super::{Block, CountedKernel, Options, Refusal, Rewritten, Slot, Variant, waiting};
+use super::{CountedKernel, Options, Refusal, Rewritten, RewrittenBlock, Slot, Variant, waiting};
 use crate::descriptor::{self, SECOND_ENTRY};
 use crate::instruction::SCALARS;
 
@@ -223,7 +223,7 @@ fn add_blocks(original: &Original<'_>, group: &Group<'_>, variant: Variant, rewr
             for step in steps {
                 classes[step.instruction.class().index()] += 1;
             }
-            rewritten.blocks.push(Block {
+            rewritten.blocks.push(RewrittenBlock {
                 function,
                 start: steps.first().map_or(0, |step| step.address),
                 end: steps.last().map_or(0, |step| step.next()),

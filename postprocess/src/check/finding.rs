@@ -13,7 +13,7 @@ const SHOWN: usize = 3;
 
 /// Something that `rpd check` has to say about a file.
 #[derive(Debug, Clone)]
-pub struct Finding {
+pub struct CheckFinding {
     /// What it is.
     pub kind: FindingKind,
     /// Table, column, cause of loss ... that it is about.
@@ -36,20 +36,20 @@ pub enum Example {
     Text(String),
 }
 
-impl Finding {
+impl CheckFinding {
     /// A finding of `count` things at `place`.
-    pub fn new(kind: FindingKind, place: impl Into<String>, count: u64) -> Finding {
-        Finding { kind, place: place.into(), count, detail: None, examples: Vec::new() }
+    pub fn new(kind: FindingKind, place: impl Into<String>, count: u64) -> CheckFinding {
+        CheckFinding { kind, place: place.into(), count, detail: None, examples: Vec::new() }
     }
 
     /// With a word more.
-    pub fn detail(self, detail: impl Into<String>) -> Finding {
-        Finding { detail: Some(detail.into()), ..self }
+    pub fn detail(self, detail: impl Into<String>) -> CheckFinding {
+        CheckFinding { detail: Some(detail.into()), ..self }
     }
 
     /// With rows named; those beyond [`EXAMPLES`] are not.
-    pub fn examples(self, examples: impl IntoIterator<Item = Example>) -> Finding {
-        Finding { examples: examples.into_iter().take(EXAMPLES).collect(), ..self }
+    pub fn examples(self, examples: impl IntoIterator<Item = Example>) -> CheckFinding {
+        CheckFinding { examples: examples.into_iter().take(EXAMPLES).collect(), ..self }
     }
 
     /// What it means and what to do, in one sentence for people.
@@ -81,9 +81,9 @@ impl std::fmt::Display for Example {
     }
 }
 
-impl Serialize for Finding {
+impl Serialize for CheckFinding {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut object = serializer.serialize_struct("Finding", 9)?;
+        let mut object = serializer.serialize_struct("CheckFinding", 9)?;
         object.serialize_field("severity", &self.kind.severity())?;
         object.serialize_field("kind", self.kind.name())?;
         object.serialize_field("place", &self.place)?;

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use rusqlite::{Connection, OpenFlags, ffi};
 
-use super::finding::{Example, Finding};
+use super::finding::{CheckFinding, Example};
 use super::kind::FindingKind;
 
 /// Names of the journals beside a file.
@@ -37,11 +37,12 @@ pub(crate) fn awaits_rollback(file: &Path) -> bool {
 }
 
 /// What opening a file did to the journals that were `before` beside it.
-pub(crate) fn findings(file: &Path, before: &[String], rolled_back: bool) -> Vec<Finding> {
-    let rolled_back = rolled_back.then(|| Finding::new(FindingKind::JournalRolledBack, "file", 1));
+pub(crate) fn findings(file: &Path, before: &[String], rolled_back: bool) -> Vec<CheckFinding> {
+    let rolled_back = rolled_back.then(|| CheckFinding::new(FindingKind::JournalRolledBack, "file", 1));
     // One that came only now is a writer's at work, or this connection's own.
     let left = beside(file).into_iter().filter(|name| before.contains(name));
-    let left = left
-        .map(|name| Finding::new(FindingKind::LeftoverJournal, "file", 1).examples([Example::Text(name)]));
+    let left = left.map(|name| {
+        CheckFinding::new(FindingKind::LeftoverJournal, "file", 1).examples([Example::Text(name)])
+    });
     rolled_back.into_iter().chain(left).collect()
 }

@@ -5,7 +5,7 @@
 
 use rusqlite::Connection;
 
-use super::finding::{EXAMPLES, Example, Finding};
+use super::finding::{CheckFinding, EXAMPLES, Example};
 use super::kind::FindingKind;
 use crate::trace::layout::Layout;
 use crate::trace::op_kind::KERNEL_TYPES;
@@ -20,7 +20,7 @@ pub(crate) fn compare(
     layout: &Layout,
     running: &[u32],
     described: &[i64],
-) -> rusqlite::Result<Vec<Finding>> {
+) -> rusqlite::Result<Vec<CheckFinding>> {
     let [mut unlinked, mut shared, mut doubled, mut undescribed] = [const { FirstRows::new() }; 4];
     if !["rocpd_op", "rocpd_api_ops"]
         .iter()
@@ -131,8 +131,8 @@ impl FirstRows {
         }
     }
 
-    fn finding(self, kind: FindingKind, place: &str) -> Option<Finding> {
+    fn finding(self, kind: FindingKind, place: &str) -> Option<CheckFinding> {
         let examples = self.first.into_iter().map(Example::Id);
-        (self.count > 0).then(|| Finding::new(kind, place, self.count).examples(examples))
+        (self.count > 0).then(|| CheckFinding::new(kind, place, self.count).examples(examples))
     }
 }

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use rusqlite::Connection;
 
-use super::finding::{EXAMPLES, Example, Finding};
+use super::finding::{CheckFinding, EXAMPLES, Example};
 use super::kind::FindingKind;
 use super::rule::has_sound_times;
 use super::scan::judged;
@@ -163,7 +163,7 @@ pub(crate) fn times(
     trace: &Connection,
     tables: &[&TableLayout],
     running: &[u32],
-) -> rusqlite::Result<Vec<Finding>> {
+) -> rusqlite::Result<Vec<CheckFinding>> {
     let days: Vec<String> = outlier_days(trace, tables, running)?.iter().map(i64::to_string).collect();
     if days.is_empty() {
         return Ok(Vec::new());
@@ -186,7 +186,7 @@ pub(crate) fn times(
         let (counts, ids): (Vec<u64>, Vec<Example>) =
             rows.collect::<rusqlite::Result<Vec<_>>>()?.into_iter().unzip();
         if let Some(&count) = counts.first() {
-            found.push(Finding::new(FindingKind::FarTime, table.name.clone(), count).examples(ids));
+            found.push(CheckFinding::new(FindingKind::FarTime, table.name.clone(), count).examples(ids));
         }
     }
     Ok(found)

@@ -5,7 +5,7 @@
 
 use rusqlite::{Connection, OptionalExtension};
 
-use super::finding::{EXAMPLES, Example, Finding};
+use super::finding::{CheckFinding, EXAMPLES, Example};
 use super::rule::{Rule, has_sound_times};
 use crate::trace::layout::{TableLayout, quote};
 
@@ -16,7 +16,7 @@ const ROWS_PER_STEP: i64 = 200_000;
 #[derive(Debug, Default)]
 pub(crate) struct Scanned {
     /// By rule, in the order of the rules; those that nothing was found for are left out.
-    pub(crate) findings: Vec<Finding>,
+    pub(crate) findings: Vec<CheckFinding>,
     /// First start and last end of rows with sound times, ns.
     pub(crate) span: Option<(i64, i64)>,
 }
@@ -78,8 +78,8 @@ pub(crate) fn scan(
     for ((rule, total), examples) in
         rules.iter().zip(totals).zip(examples).filter(|((_, total), _)| *total > 0)
     {
-        let finding = Finding::new(rule.kind, rule.place.clone(), total);
-        scanned.findings.push(Finding {
+        let finding = CheckFinding::new(rule.kind, rule.place.clone(), total);
+        scanned.findings.push(CheckFinding {
             detail: rule.detail.clone(),
             ..finding.examples(examples.into_iter().map(Example::Id))
         });

@@ -3,7 +3,7 @@
 use rpd_schema::{SessionInfo, session_fact};
 use rusqlite::{Connection, OptionalExtension};
 
-use super::finding::{EXAMPLES, Example, Finding};
+use super::finding::{CheckFinding, EXAMPLES, Example};
 use super::kind::FindingKind;
 use super::liveness::{self, SessionState};
 use crate::text;
@@ -66,7 +66,7 @@ impl Sessions {
     }
 
     /// Sessions without an end, records lost, and launches that were not known to have completed.
-    pub(crate) fn findings(&self) -> Vec<Finding> {
+    pub(crate) fn findings(&self) -> Vec<CheckFinding> {
         let states = [
             (SessionState::Killed, FindingKind::SessionKilled),
             (SessionState::Aborted, FindingKind::SessionAborted),
@@ -79,14 +79,15 @@ impl Sessions {
             if count > 0 {
                 let examples =
                     self.in_state(state).take(EXAMPLES).map(|session| Example::Text(described(session)));
-                found.push(Finding::new(kind, "sessions", count).examples(examples));
+                found.push(CheckFinding::new(kind, "sessions", count).examples(examples));
             }
         }
         let failed: Vec<String> = self.all.iter().filter_map(|(session, _)| failed_queue(session)).collect();
         if !failed.is_empty() {
             let examples = failed.iter().take(EXAMPLES).cloned().map(Example::Text);
             found.push(
-                Finding::new(FindingKind::QueueFailed, "sessions", failed.len() as u64).examples(examples),
+                CheckFinding::new(FindingKind::QueueFailed, "sessions", failed.len() as u64)
+                    .examples(examples),
             );
         }
         let mut lost = std::collections::BTreeMap::<String, u64>::new();
@@ -95,11 +96,11 @@ impl Sessions {
             *sum = sum.saturating_add(count);
         }
         let lost = lost.into_iter().filter(|(_, count)| *count > 0);
-        found.extend(lost.map(|(cause, count)| Finding::new(FindingKind::LostRecords, cause, count)));
+        found.extend(lost.map(|(cause, count)| CheckFinding::new(FindingKind::LostRecords, cause, count)));
         let open = self.all.iter().map(|(session, _)| session.launches_without_op());
         let open = open.fold(0, u64::saturating_add);
         if open > 0 {
-            found.push(Finding::new(FindingKind::LaunchWithoutOp, "sessions", open));
+            found.push(CheckFinding::new(FindingKind::LaunchWithoutOp, "sessions", open));
         }
         found
     }
@@ -129,7 +130,7 @@ pub(crate) fn claimed(trace: &Connection, layout: &Layout) -> rusqlite::Result<i
 ///
 /// # Errors
 /// When a table cannot be read.
-pub(crate) fn unclaimed(trace: &Connection, layout: &Layout) -> rusqlite::Result<Vec<Finding>> {
+pub(crate) fn unclaimed(trace: &Connection, layout: &Layout) -> rusqlite::Result<Vec<CheckFinding>> {
     // Past the last session's ids there is none.
     let Some(first) = claimed(trace, layout)?.checked_mul(1 << 32) else { return Ok(Vec::new()) };
     let mut found = Vec::new();
@@ -146,7 +147,7 @@ pub(crate) fn unclaimed(trace: &Connection, layout: &Layout) -> rusqlite::Result
             let ids = ids.query_map([first], |row| row.get(0).map(Example::Id))?;
             let ids = ids.collect::<rusqlite::Result<Vec<_>>>()?;
             found.push(
-                Finding::new(FindingKind::UnclaimedId, table.name.clone(), count.unsigned_abs())
+                CheckFinding::new(FindingKind::UnclaimedId, table.name.clone(), count.unsigned_abs())
                     .examples(ids),
             );
         }

@@ -4,7 +4,7 @@ use rpd_schema::Version;
 use rusqlite::Connection;
 
 use super::expected::Expected;
-use super::finding::{EXAMPLES, Example, Finding};
+use super::finding::{CheckFinding, EXAMPLES, Example};
 use super::kind::FindingKind;
 use crate::trace::is_damage;
 use crate::trace::layout::{self, Declaration, Layout, TableLayout, metadata, quote, same};
@@ -20,7 +20,7 @@ const MESSAGES: usize = 100;
 ///
 /// # Errors
 /// When the file cannot be read, save for damage.
-pub(crate) fn pages(trace: &Connection) -> rusqlite::Result<Vec<Finding>> {
+pub(crate) fn pages(trace: &Connection) -> rusqlite::Result<Vec<CheckFinding>> {
     let messages = match integrity(trace) {
         Err(error) if is_damage(&error) => vec![error.to_string()],
         messages => messages?,
@@ -33,7 +33,7 @@ pub(crate) fn pages(trace: &Connection) -> rusqlite::Result<Vec<Finding>> {
         let count = messages.len() as u64;
         (count > 0).then(|| {
             let examples = messages.into_iter().take(EXAMPLES).map(Example::Text);
-            Finding::new(kind, place, count).examples(examples)
+            CheckFinding::new(kind, place, count).examples(examples)
         })
     };
     let found = [
@@ -62,7 +62,7 @@ fn is_about_an_index(message: &str) -> bool {
 ///
 /// # Errors
 /// When the metadata cannot be read.
-pub(crate) fn version(trace: &Connection, layout: &Layout) -> rusqlite::Result<Option<Finding>> {
+pub(crate) fn version(trace: &Connection, layout: &Layout) -> rusqlite::Result<Option<CheckFinding>> {
     let real = layout.version();
     let stated = metadata(trace, layout, "schema_version")?;
     let detail = match stated.as_deref().map(str::trim) {
@@ -71,29 +71,29 @@ pub(crate) fn version(trace: &Connection, layout: &Layout) -> rusqlite::Result<O
         Some(stated) => format!("it says {stated}, the tables are of schema {real}"),
         None => format!("it says none, the tables are of schema {real}"),
     };
-    Ok(Some(Finding::new(FindingKind::SchemaVersion, "rocpd_metadata", 1).detail(detail)))
+    Ok(Some(CheckFinding::new(FindingKind::SchemaVersion, "rocpd_metadata", 1).detail(detail)))
 }
 
 /// Tables, views and indexes that files of this version have and this one lacks; later additions to the
 /// format in one finding.
-pub(crate) fn missing(layout: &Layout, expected: &[Expected]) -> Vec<Finding> {
+pub(crate) fn missing(layout: &Layout, expected: &[Expected]) -> Vec<CheckFinding> {
     let missing = expected.iter().filter(|object| !layout.has(&object.name));
     let (later, missing): (Vec<&Expected>, Vec<&Expected>) =
         missing.partition(|object| object.is_later_addition);
-    let mut found: Vec<Finding> =
-        missing.into_iter().map(|object| Finding::new(object.kind_if_missing(), &object.name, 1)).collect();
+    let mut found: Vec<CheckFinding> = missing
+        .into_iter()
+        .map(|object| CheckFinding::new(object.kind_if_missing(), &object.name, 1))
+        .collect();
     for object in expected {
         let Some(table) = layout.table(&object.name) else { continue };
         let missing = object.columns.iter().filter(|column| !table.has(column));
-        found.extend(
-            missing.map(|column| {
-                Finding::new(FindingKind::MissingColumn, format!("{}.{column}", table.name), 1)
-            }),
-        );
+        found.extend(missing.map(|column| {
+            CheckFinding::new(FindingKind::MissingColumn, format!("{}.{column}", table.name), 1)
+        }));
     }
     if !later.is_empty() {
         let names = later.iter().map(|object| Example::Text(object.name.clone()));
-        found.push(Finding::new(FindingKind::OlderLayout, "file", later.len() as u64).examples(names));
+        found.push(CheckFinding::new(FindingKind::OlderLayout, "file", later.len() as u64).examples(names));
     }
     found
 }
@@ -102,12 +102,13 @@ pub(crate) fn missing(layout: &Layout, expected: &[Expected]) -> Vec<Finding> {
 ///
 /// # Errors
 /// When the file cannot be read.
-pub(crate) fn broken_views(trace: &Connection, layout: &Layout) -> rusqlite::Result<Vec<Finding>> {
+pub(crate) fn broken_views(trace: &Connection, layout: &Layout) -> rusqlite::Result<Vec<CheckFinding>> {
     let mut found = Vec::new();
     for view in &layout.views {
         match trace.prepare(&format!("SELECT * FROM {}", quote(view))) {
             Err(error) if is_damage(&error) => {
-                found.push(Finding::new(FindingKind::BrokenView, view.clone(), 1).detail(reason(&error)));
+                found
+                    .push(CheckFinding::new(FindingKind::BrokenView, view.clone(), 1).detail(reason(&error)));
             }
             prepared => drop(prepared?),
         }
@@ -127,11 +128,11 @@ pub(crate) fn reason(error: &rusqlite::Error) -> String {
 ///
 /// # Errors
 /// When such a table cannot be read.
-pub(crate) fn keys(trace: &Connection, layout: &Layout) -> rusqlite::Result<Vec<Finding>> {
+pub(crate) fn keys(trace: &Connection, layout: &Layout) -> rusqlite::Result<Vec<CheckFinding>> {
     let mut found = Vec::new();
     for table in layout.tables.iter().filter(|table| table.key.is_none()) {
         let Some(id) = own_id(table) else { continue };
-        found.push(Finding::new(FindingKind::NoPrimaryKey, table.name.clone(), 1));
+        found.push(CheckFinding::new(FindingKind::NoPrimaryKey, table.name.clone(), 1));
         let query = format!(
             "SELECT count(*) OVER (), id FROM (SELECT {0} AS id FROM {1} GROUP BY {0} HAVING count(*) > 1)
              ORDER BY id LIMIT {EXAMPLES}",
@@ -145,7 +146,7 @@ pub(crate) fn keys(trace: &Connection, layout: &Layout) -> rusqlite::Result<Vec<
         let (counts, ids): (Vec<u64>, Vec<Example>) =
             doubles.collect::<rusqlite::Result<Vec<_>>>()?.into_iter().unzip();
         if let Some(&count) = counts.first() {
-            found.push(Finding::new(FindingKind::DuplicateId, table.name.clone(), count).examples(ids));
+            found.push(CheckFinding::new(FindingKind::DuplicateId, table.name.clone(), count).examples(ids));
         }
     }
     Ok(found)
@@ -176,11 +177,11 @@ pub(crate) fn unknown_references(trace: &Connection, layout: &Layout) -> rusqlit
 ///
 /// # Errors
 /// When the metadata cannot be read.
-pub(crate) fn references(trace: &Connection, layout: &Layout) -> rusqlite::Result<Vec<Finding>> {
+pub(crate) fn references(trace: &Connection, layout: &Layout) -> rusqlite::Result<Vec<CheckFinding>> {
     let unknown = unknown_references(trace, layout)?.into_iter();
     let finding = |Declaration { row, table, column }: Declaration| {
         let place = format!("{table}.{column}");
-        Finding::new(FindingKind::UnknownReference, place, 1)
+        CheckFinding::new(FindingKind::UnknownReference, place, 1)
             .detail("in rocpd_metadata")
             .examples([Example::Id(row)])
     };

@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use rusqlite::Connection;
 use serde::Serialize;
 
-use super::finding::Finding;
+use super::finding::CheckFinding;
 use super::kind::{FindingKind, Severity};
 use super::sessions::{self, Sessions};
 use super::{expected, journal, links, outlier, rule, scan, structure};
@@ -27,7 +27,7 @@ pub struct Verdict {
     /// Schema version that its tables have: 1, 2 or 3.
     pub schema: String,
     /// Worst first.
-    pub findings: Vec<Finding>,
+    pub findings: Vec<CheckFinding>,
     /// A process that is recording into it.
     #[serde(skip)]
     pub recorder: Option<u32>,
@@ -60,7 +60,7 @@ fn examine(
     file: &Path,
     trace: &Connection,
     notes: &dyn Notes,
-    findings: &mut Vec<Finding>,
+    findings: &mut Vec<CheckFinding>,
 ) -> Result<(String, Option<u32>)> {
     // What is sorted may be larger than memory.
     trace.execute_batch("PRAGMA temp_store = FILE")?;
@@ -70,7 +70,7 @@ fn examine(
 
     notes.show("pages");
     if !running.is_empty() && fs::metadata(file)?.len() > LARGE {
-        findings.push(Finding::new(FindingKind::PagesNotChecked, "file", 1));
+        findings.push(CheckFinding::new(FindingKind::PagesNotChecked, "file", 1));
     } else {
         findings.extend(structure::pages(trace)?);
     }
@@ -97,7 +97,7 @@ fn rows(
     layout: &Layout,
     running: &[u32],
     notes: &dyn Notes,
-    findings: &mut Vec<Finding>,
+    findings: &mut Vec<CheckFinding>,
 ) -> rusqlite::Result<()> {
     let mut span = None;
     for table in &layout.tables {
@@ -125,7 +125,7 @@ fn rows(
 fn described_sessions(
     trace: &Connection,
     layout: &Layout,
-    findings: &mut Vec<Finding>,
+    findings: &mut Vec<CheckFinding>,
 ) -> rusqlite::Result<Vec<i64>> {
     if layout.table("ext_dispatch").is_none_or(|table| table.key.is_none()) {
         return Ok(Vec::new());
@@ -137,9 +137,9 @@ fn described_sessions(
 
 /// Takes what a part of the check found; damage that stopped it is a finding too.
 fn gather(
-    findings: &mut Vec<Finding>,
+    findings: &mut Vec<CheckFinding>,
     place: &str,
-    found: rusqlite::Result<Vec<Finding>>,
+    found: rusqlite::Result<Vec<CheckFinding>>,
 ) -> rusqlite::Result<()> {
     let found = record_damage(findings, place, found)?.unwrap_or_default();
     findings.extend(found);
@@ -151,7 +151,7 @@ fn gather(
 /// # Errors
 /// Failures that are not the file's.
 fn record_damage<T>(
-    findings: &mut Vec<Finding>,
+    findings: &mut Vec<CheckFinding>,
     place: &str,
     result: rusqlite::Result<T>,
 ) -> rusqlite::Result<Option<T>> {
@@ -163,7 +163,7 @@ fn record_damage<T>(
                 .any(|known| known.kind == FindingKind::UnreadableTable && known.place == place);
             if !is_reported {
                 let reason = structure::reason(&error);
-                findings.push(Finding::new(FindingKind::UnreadableTable, place, 1).detail(reason));
+                findings.push(CheckFinding::new(FindingKind::UnreadableTable, place, 1).detail(reason));
             }
             Ok(None)
         }

@@ -8,7 +8,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use rpd_codeobject::descriptor::Descriptor;
+use rpd_codeobject::descriptor::KernelDescriptor;
 use rpd_codeobject::{CodeObject, Function, Kernel, Target, container, cubin, functions};
 
 use super::kernel::{Assumed, KernelFacts};
@@ -150,12 +150,12 @@ impl FoundObject {
     /// Hands each kernel to `visit`, with its descriptor where that is found and what the object is for.
     pub(super) fn each_kernel(
         &self,
-        mut visit: impl FnMut(&Kernel, Option<&Descriptor>, &Target),
+        mut visit: impl FnMut(&Kernel, Option<&KernelDescriptor>, &Target),
     ) -> Result<()> {
         let object = CodeObject::parse(&self.bytes).with_context(|| self.place.clone())?;
         // Descriptors are AMD's.
         let functions = if cubin::is_cubin(&self.bytes) { Vec::new() } else { self.functions()? };
-        let descriptors: HashMap<&str, Descriptor> =
+        let descriptors: HashMap<&str, KernelDescriptor> =
             functions.iter().filter_map(|function| Some((function.name, function.descriptor?))).collect();
         for kernel in &object.kernels {
             let name = kernel.symbol.strip_suffix(".kd").unwrap_or(&kernel.symbol);

@@ -1,6 +1,6 @@
 //! The facts of one kernel as they are shown.
 
-use rpd_codeobject::descriptor::Descriptor;
+use rpd_codeobject::descriptor::KernelDescriptor;
 use rpd_codeobject::occupancy::{Need, Occupancy, OccupancyLimit};
 use rpd_codeobject::{Kernel, Target};
 use serde::Serialize;
@@ -148,7 +148,7 @@ impl KernelFacts {
     /// Of a kernel of a code object for `target`; `descriptor` is that of the kernel, where it was found.
     pub fn of(
         kernel: &Kernel,
-        descriptor: Option<&Descriptor>,
+        descriptor: Option<&KernelDescriptor>,
         target: &Target,
         assumed: Assumed,
     ) -> KernelFacts {
@@ -170,7 +170,7 @@ impl KernelFacts {
     /// The same in these launches, but for what whoever asks says of them.
     pub(super) fn launched(
         kernel: &Kernel,
-        descriptor: Option<&Descriptor>,
+        descriptor: Option<&KernelDescriptor>,
         target: &Target,
         asked: Assumed,
         launches: BuildLaunches,

@@ -39,7 +39,7 @@ use crate::notes::Notes;
 use crate::region::Region;
 use calls::write_calls;
 use counters::{write_depths, write_sensors};
-pub(super) use details::{Details, Launch, OpDetails};
+pub(super) use details::{Details, LaunchColumns, OpDetails};
 use events::{Events, Facts, TimelineFormat};
 pub(super) use frames::graph_handle;
 use frames::write_frames;

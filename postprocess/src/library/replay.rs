@@ -171,19 +171,19 @@ pub struct Timing {
 
 /// A command that may be run: a program, and its arguments.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Command {
+pub struct BenchCommand {
     /// The program.
     pub bench: Bench,
     /// Its arguments.
     pub arguments: Vec<String>,
 }
 
-impl Command {
+impl BenchCommand {
     /// Reads a line. Nothing where it is for another program.
     ///
     /// # Errors
     /// What in it may not be run, in words.
-    pub fn of(line: &str) -> Option<Result<Command, String>> {
+    pub fn of(line: &str) -> Option<Result<BenchCommand, String>> {
         let mut words = line.split(' ').filter(|word| !word.is_empty());
         let bench = match words.next()? {
             "./rocblas-bench" => Bench::Rocblas,
@@ -204,7 +204,7 @@ impl Command {
             takes_value = is_option;
             arguments.push(word.to_string());
         }
-        Some(Ok(Command { bench, arguments }))
+        Some(Ok(BenchCommand { bench, arguments }))
     }
 }
 
@@ -230,7 +230,7 @@ mod tests {
 
     #[track_caller]
     fn command(line: &str) -> Result<Vec<String>, String> {
-        Command::of(line).unwrap().map(|command| command.arguments)
+        BenchCommand::of(line).unwrap().map(|command| command.arguments)
     }
 
     #[test]
@@ -241,9 +241,9 @@ mod tests {
         let line = "hipblaslt-bench --api_method c -m 64 -m 32  --alpha 1.000000 --bias_vector --bias_source d --activation_type none";
         let words: Vec<&str> = line.split(' ').skip(1).filter(|word| !word.is_empty()).collect();
         assert_eq!(command(line).unwrap(), words);
-        assert_eq!(Command::of("all_reduce_perf -b 1 -e 1"), None);
-        assert_eq!(Command::of("rocblas-bench -f gemm"), None);
-        assert_eq!(Command::of(""), None);
+        assert_eq!(BenchCommand::of("all_reduce_perf -b 1 -e 1"), None);
+        assert_eq!(BenchCommand::of("rocblas-bench -f gemm"), None);
+        assert_eq!(BenchCommand::of(""), None);
     }
 
     #[test]

@@ -4,7 +4,7 @@ use super::arguments::{Arguments, NumberType, blas};
 
 /// What one call does. Nothing where its arguments do not tell.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Work {
+pub struct LibraryWork {
     /// Floating point operations; of a product of matrices 2mnk, of complex ones 8mnk.
     pub flop: Option<f64>,
     /// Bytes that it must read and write; of a collective those that each rank has in the end or gives.
@@ -21,30 +21,30 @@ pub struct Collective {
     pub bytes: u64,
     /// Ranks, where they are known.
     pub ranks: Option<u64>,
-    /// See [`Work::bus_factor`].
+    /// See [`LibraryWork::bus_factor`].
     pub bus_factor: Option<f64>,
 }
 
-impl Work {
+impl LibraryWork {
     /// Of a call of `function`.
     #[must_use]
-    pub fn of(function: &str, arguments: &Arguments<'_>) -> Work {
+    pub fn of(function: &str, arguments: &Arguments<'_>) -> LibraryWork {
         if let Some(Collective { bytes, bus_factor, .. }) = Collective::of(function, arguments) {
-            return Work { flop: None, bytes: Some(bytes), bus_factor };
+            return LibraryWork { flop: None, bytes: Some(bytes), bus_factor };
         }
         let is_convolution =
             function.starts_with("miopenConvolution") || function.starts_with("cudnnConvolution");
         if is_convolution && !function.ends_with("CompileSolution") {
             return of_convolution(arguments).unwrap_or_default();
         }
-        let Some((name, letter)) = blas(function) else { return Work::default() };
+        let Some((name, letter)) = blas(function) else { return LibraryWork::default() };
         let given = |key| arguments.text(key).and_then(NumberType::of_value);
         let types = ["a_type", "aType", "Atype"].into_iter().find_map(given).or(letter);
         types.and_then(|types| of_blas(&name, types, arguments)).unwrap_or_default()
     }
 }
 
-fn of_blas(name: &str, types: NumberType, arguments: &Arguments<'_>) -> Option<Work> {
+fn of_blas(name: &str, types: NumberType, arguments: &Arguments<'_>) -> Option<LibraryWork> {
     let number = |names: &[&str]| arguments.number(names).map(|number| number as f64);
     let batch = number(&["batch_count", "batchCount"]).unwrap_or(1.0);
     // A multiplication and an addition of complex numbers are four of each.
@@ -69,11 +69,11 @@ fn of_blas(name: &str, types: NumberType, arguments: &Arguments<'_>) -> Option<W
         _ => return None,
     };
     let bytes = elements * types.bytes as f64 * batch;
-    Some(Work { flop: Some(flop * batch), bytes: Some(bytes as u64), bus_factor: None })
+    Some(LibraryWork { flop: Some(flop * batch), bytes: Some(bytes as u64), bus_factor: None })
 }
 
 /// Each value of the result is a sum over one filter; of a transposed convolution each value of the input is spread by one.
-fn of_convolution(arguments: &Arguments<'_>) -> Option<Work> {
+fn of_convolution(arguments: &Arguments<'_>) -> Option<LibraryWork> {
     let product = |numbers: &[u64]| numbers.iter().map(|number| *number as f64).product::<f64>();
     let [input, filter, output] = ["in", "filter", "out"].map(|name| arguments.list(name));
     let (input, filter, output) = (input?, filter?, output?);
@@ -94,7 +94,7 @@ fn of_convolution(arguments: &Arguments<'_>) -> Option<Work> {
     };
     let elements = product(&input) + product(&filter) + product(&output);
     let (flop, bytes) = (2.0 * product(side) * of_one, elements * bytes);
-    Some(Work { flop: Some(flop), bytes: Some(bytes as u64), bus_factor: None })
+    Some(LibraryWork { flop: Some(flop), bytes: Some(bytes as u64), bus_factor: None })
 }
 
 impl Collective {
@@ -129,21 +129,21 @@ impl Collective {
 mod tests {
     use super::*;
 
-    fn of(function: &str, arguments: &str) -> Work {
-        Work::of(function, &Arguments::of(arguments))
+    fn of(function: &str, arguments: &str) -> LibraryWork {
+        LibraryWork::of(function, &Arguments::of(arguments))
     }
 
     #[test]
     fn products_of_matrices() {
         let real = of("rocblas_sgemm", "m=2 | n=3 | k=4 | alpha=1 | beta=0");
-        assert_eq!(real, Work { flop: Some(48.0), bytes: Some(4 * (8 + 12 + 6)), bus_factor: None });
+        assert_eq!(real, LibraryWork { flop: Some(48.0), bytes: Some(4 * (8 + 12 + 6)), bus_factor: None });
         let complex = of("cublasZgemm_v2", "m=2 | n=3 | k=4 | beta=0x7ffd");
         assert_eq!((complex.flop, complex.bytes), (Some(192.0), Some(16 * (8 + 12 + 12))));
         let many = of("rocblas_sgemm_strided_batched", "m=2 | n=3 | k=4 | beta=0 | batch_count=5");
         assert_eq!(many.flop, Some(240.0));
         let half = of("rocblas_gemm_ex", "m=2 | n=3 | k=4 | a_type=rocblas_datatype_f16_r | beta=0");
         assert_eq!((half.flop, half.bytes), (Some(48.0), Some(2 * 26)));
-        assert_eq!(of("rocblas_strsv", "m=2"), Work::default());
+        assert_eq!(of("rocblas_strsv", "m=2"), LibraryWork::default());
         assert_eq!(of("rocblas_saxpy", "n=10").bytes, Some(120));
     }
 
@@ -159,7 +159,7 @@ mod tests {
             "m=2 | n=3 | k=4 | a_type=CUDA_R_8I | b_type=CUDA_R_8I | c_type=CUDA_R_32I | d_type=CUDA_R_32I | beta=1",
         );
         assert_eq!(wider.bytes, Some(8 + 12 + 2 * 4 * 6));
-        assert_eq!(of("cublasLtMatmul", "A=0x10"), Work::default());
+        assert_eq!(of("cublasLtMatmul", "A=0x10"), LibraryWork::default());
         // Each of 2 x 4 x 6 x 12 results is a sum over 3 channels of 3 x 5.
         let sizes =
             "data_type=miopenHalf | mode=miopenConvolution | in=2,3,8,16 | filter=4,3,3,5 | out=2,4,6,12";
@@ -179,7 +179,7 @@ mod tests {
         let packed = of_cudnn.replace("CUDNN_DATA_HALF", "CUDNN_DATA_INT8x4");
         assert_eq!(
             of("cudnnConvolutionForward", &packed),
-            Work::default(),
+            LibraryWork::default(),
             "what a channel is depends on the layout"
         );
         // Two groups: a filter has half of the channels.
@@ -190,10 +190,10 @@ mod tests {
         assert_eq!(of("miopenConvolutionForward", transposed).flop, Some(2.0 * 216.0 * 36.0));
         assert_eq!(
             of("miopenFindConvolutionForwardAlgorithm", sizes),
-            Work::default(),
+            LibraryWork::default(),
             "many, to choose one"
         );
-        assert_eq!(of("miopenConvolutionBackwardBias", ""), Work::default());
+        assert_eq!(of("miopenConvolutionBackwardBias", ""), LibraryWork::default());
     }
 
     #[test]

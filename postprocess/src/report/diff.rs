@@ -43,9 +43,9 @@ use crate::pass::sorted::Sorter;
 use crate::region::Region;
 pub use clocks::Clock;
 use compare::Comparing;
-pub use compare::{ChangeVerdict, Row, RowModes};
+pub use compare::{ChangeVerdict, DiffRow, RowModes};
 pub use division::BLOCKS;
-use division::{Division, Part, Role};
+use division::{Division, Role, RunPart};
 use markers::MarkerNames;
 pub(super) use markers::family;
 use read::{DiffSums, Whole};
@@ -133,7 +133,7 @@ pub struct Diff {
     /// How many rows were tested.
     pub tested: usize,
     /// Totals, then what has most effect.
-    pub rows: Vec<Row>,
+    pub rows: Vec<DiffRow>,
     /// Of each file what was left out.
     #[serde(skip)]
     pub left_out: Vec<FileLeftOut>,
@@ -187,7 +187,7 @@ pub fn diff(a: &[DiffFile<'_>], b: &[DiffFile<'_>], options: &DiffOptions<'_>) -
         communication: options.communication,
         notes,
     };
-    let (mut parts, mut runs, mut left_out): (Vec<Part>, Vec<_>, Vec<_>) = Default::default();
+    let (mut parts, mut runs, mut left_out): (Vec<RunPart>, Vec<_>, Vec<_>) = Default::default();
     for (file, source) in sources.iter().enumerate() {
         let failed = || format!("cannot read {}", source.name);
         notes.show(&format!("reading {}", source.name));
@@ -227,9 +227,9 @@ pub fn diff(a: &[DiffFile<'_>], b: &[DiffFile<'_>], options: &DiffOptions<'_>) -
 }
 
 /// The iterations that count, by their shapes, in groups that are alike.
-fn groups(sums: &DiffSums<'_>, parts: &[Part], of_side: &[usize], often: usize) -> Vec<Vec<u32>> {
+fn groups(sums: &DiffSums<'_>, parts: &[RunPart], of_side: &[usize], often: usize) -> Vec<Vec<u32>> {
     let mut counts: BTreeMap<u32, [usize; 2]> = BTreeMap::new();
-    for (part, Part { file, role, .. }) in parts.iter().enumerate() {
+    for (part, RunPart { file, role, .. }) in parts.iter().enumerate() {
         if *role == Role::Counts {
             counts.entry(sums.shape_of(part as u32)).or_default()[of_side[*file]] += 1;
         }

@@ -26,7 +26,7 @@ use crate::library::bench;
 use crate::library::profile::{self, Atomics};
 use crate::library::replay;
 use crate::library::trace_csv::Seen;
-use crate::library::work::Work;
+use crate::library::work::LibraryWork;
 use crate::pass::sorted::Sorter;
 use crate::region::Selected;
 use crate::trace::has_table;
@@ -524,7 +524,7 @@ fn finished(
     texts: &mut OpTexts<'_>,
 ) -> rusqlite::Result<Configuration> {
     let arguments = Arguments::of(&grown.text);
-    let work = Work::of(&grown.function, &arguments);
+    let work = LibraryWork::of(&grown.function, &arguments);
     let ns = grown.gpu_ns as f64;
     let launching = grown.launching.calls;
     let is_known = grown.gpu_ns > 0 && !grown.is_partial;

@@ -6,7 +6,7 @@ use rpd_schema::text::shown;
 use rusqlite::Connection;
 
 use super::by_id::{ById, OrderedRows, text};
-use crate::passes::graph::function::{Function, launch_stream};
+use crate::passes::graph::function::{GraphFunction, launch_stream};
 use crate::trace::Strings;
 use crate::trace::ids::Ids;
 
@@ -31,7 +31,7 @@ impl<'trace> Streams<'trace> {
         let mut launches: Vec<String> = Vec::new();
         for id in Ids::of(trace, graphs, [])?.into_inner() {
             let id = id.cast_signed();
-            if Function::of(&strings.get(id)?.unwrap_or_default()) == Some(Function::Launch) {
+            if GraphFunction::of(&strings.get(id)?.unwrap_or_default()) == Some(GraphFunction::Launch) {
                 launches.push(id.to_string());
             }
         }

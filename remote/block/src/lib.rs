@@ -1,6 +1,6 @@
 //! The memory by which `rpdRemote` and the loader inside a process, `librpd_remote.so`, talk.
 //!
-//! Each process has one [`Block`], in a memfd of its own. Commands find it under `/proc/PID/fd`, which the kernel opens to the
+//! Each process has one [`SharedBlock`], in a memfd of its own. Commands find it under `/proc/PID/fd`, which the kernel opens to the
 //! same user (and root) alone. It needs no directory, goes away with the process however that ends, and is sealed against
 //! shrinking, so that no access to it can fault.
 //!
@@ -111,7 +111,7 @@ pub struct AnswerSlot {
 
 /// See the crate.
 #[repr(C)]
-pub struct Block {
+pub struct SharedBlock {
     magic: AtomicU64,
     layout: AtomicU32,
     /// The process as it calls itself, which in a PID namespace is not what others call it.
@@ -139,7 +139,7 @@ pub struct Block {
     pub status: SharedStatus,
 }
 
-const _: () = assert!(size_of::<Block>() <= SIZE);
+const _: () = assert!(size_of::<SharedBlock>() <= SIZE);
 
 /// What a command asks for.
 #[derive(Clone, Debug)]
@@ -174,7 +174,7 @@ impl AnswerSlot {
     }
 }
 
-impl Block {
+impl SharedBlock {
     /// Says whose block it is: the process as it calls itself, and when it started, 0 for unknown.
     pub fn belongs_to(&self, pid: u32, start_time: u64) {
         self.pid.store(pid, Ordering::Relaxed);
@@ -212,7 +212,7 @@ impl Block {
     }
 
     /// Writes a request and wakes the loader's thread; the number under which the answer will be. The caller holds the lock and
-    /// has seen [`Block::is_idle`].
+    /// has seen [`SharedBlock::is_idle`].
     pub fn ask(&self, command: &Command) -> u64 {
         self.request.verb.store(command.verb as u32, Ordering::Relaxed);
         self.request.duration_ns.store(command.duration_ns, Ordering::Relaxed);

@@ -3,7 +3,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use super::*;
 
 /// A block as the kernel gives it: zeros.
-fn block() -> Box<Block> {
+fn block() -> Box<SharedBlock> {
     // SAFETY: atomics of integers, for which all-zero bytes are a value.
     unsafe { Box::new(std::mem::zeroed()) }
 }

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::ptr::NonNull;
 use std::time::{Duration, Instant};
 
-use rpd_remote_block::{Block, NAME, SIZE};
+use rpd_remote_block::{NAME, SIZE, SharedBlock};
 
 use crate::process;
 use crate::refusal::Refusal;
@@ -20,16 +20,16 @@ pub(crate) struct Process {
     /// Which process of that number it is.
     start_time: u64,
     file: File,
-    block: NonNull<Block>,
+    block: NonNull<SharedBlock>,
 }
 
 // SAFETY: the mapping belongs to no thread, and what lies in it are atomics.
 unsafe impl Send for Process {}
 
 impl Deref for Process {
-    type Target = Block;
+    type Target = SharedBlock;
 
-    fn deref(&self) -> &Block {
+    fn deref(&self) -> &SharedBlock {
         // SAFETY: mapped by `map`, sealed against shrinking, until this is dropped; atomics, for which any bytes are a value.
         unsafe { self.block.as_ref() }
     }
@@ -159,7 +159,7 @@ fn open(descriptor: &Path) -> io::Result<File> {
     OpenOptions::new().read(true).write(true).open(format!("/proc/self/fd/{}", handle.as_raw_fd()))
 }
 
-fn map(file: &File) -> io::Result<NonNull<Block>> {
+fn map(file: &File) -> io::Result<NonNull<SharedBlock>> {
     let (read_write, shared) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED);
     // SAFETY: a new mapping of a file that has that size and is sealed against losing it.
     let address = unsafe { libc::mmap(std::ptr::null_mut(), SIZE, read_write, shared, file.as_raw_fd(), 0) };

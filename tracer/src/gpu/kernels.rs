@@ -18,7 +18,7 @@ const GRAPH: &str = "graph ";
 
 /// What is known of a kernel from its code object and the loader.
 #[derive(Debug)]
-pub(crate) struct Kernel {
+pub(crate) struct NumberedKernel {
     /// Symbol, such as `_Z3addPf.kd`.
     pub(crate) symbol: String,
     /// Index of the GPU that it was loaded for, which has registers and sizes of its own; `NO_GPU` where that is not known.
@@ -37,7 +37,7 @@ pub(crate) struct Kernel {
 const RUNTIMES: &str = "__amd_rocclr_";
 
 struct KernelTable {
-    kernels: RwLock<Vec<Arc<Kernel>>>,
+    kernels: RwLock<Vec<Arc<NumberedKernel>>>,
     by_object: RwLock<HashMap<u64, KernelId>>,
     /// The latest kernel of each symbol on each GPU.
     by_symbol: RwLock<HashMap<String, Vec<(u32, KernelId)>>>,
@@ -53,14 +53,14 @@ static TABLE: std::sync::LazyLock<KernelTable> = std::sync::LazyLock::new(|| Ker
 });
 
 /// `object` is `kernel` from now on.
-pub(crate) fn add(object: u64, kernel: Kernel) -> KernelId {
+pub(crate) fn add(object: u64, kernel: NumberedKernel) -> KernelId {
     let id = number(kernel);
     write(&TABLE.by_object).insert(object, id);
     TABLE.generation.fetch_add(1, Ordering::Release);
     id
 }
 
-fn number(kernel: Kernel) -> KernelId {
+fn number(kernel: NumberedKernel) -> KernelId {
     let (symbol, gpu) = (kernel.symbol.clone(), kernel.gpu);
     let kernel = Arc::new(kernel);
     let mut by_symbol = write(&TABLE.by_symbol);
@@ -93,7 +93,7 @@ pub(crate) fn add_replacement(
 ) -> KernelId {
     let replaces = Some((original, candidate));
     let symbol = facts.symbol.clone();
-    let kernel = Kernel { symbol, gpu, facts: Some(facts), code_object, replaces, is_instrumented };
+    let kernel = NumberedKernel { symbol, gpu, facts: Some(facts), code_object, replaces, is_instrumented };
     let mut kernels = write(&TABLE.kernels);
     kernels.push(Arc::new(kernel));
     kernels.len() as KernelId - 1
@@ -102,7 +102,7 @@ pub(crate) fn add_replacement(
 /// A kernel of which nothing is known.
 pub(crate) fn unnamed() -> KernelId {
     static UNNAMED: OnceLock<KernelId> = OnceLock::new();
-    *UNNAMED.get_or_init(|| number(Kernel::new(String::new(), NO_GPU, None)))
+    *UNNAMED.get_or_init(|| number(NumberedKernel::new(String::new(), NO_GPU, None)))
 }
 
 /// The kernel of that mangled name on `gpu`, loaded or not; where the GPU is not known, the only one of that name.
@@ -112,7 +112,7 @@ pub(crate) fn named(name: &str, gpu: u32) -> KernelId {
         [(_, only)] if gpu == NO_GPU => Some(only),
         _ => known.iter().find(|(other, _)| *other == gpu).map(|(_, id)| *id),
     });
-    known.unwrap_or_else(|| number(Kernel::new(symbol, gpu, None)))
+    known.unwrap_or_else(|| number(NumberedKernel::new(symbol, gpu, None)))
 }
 
 /// A kernel of that mangled name on `gpu`, of which that is known, and what it came in.
@@ -122,7 +122,7 @@ pub(crate) fn known_as(
     facts: rpd_codeobject::Kernel,
     code_object: Option<CodeNumber>,
 ) -> KernelId {
-    number(Kernel { code_object, ..Kernel::new(format!("{name}.kd"), gpu, Some(facts)) })
+    number(NumberedKernel { code_object, ..NumberedKernel::new(format!("{name}.kd"), gpu, Some(facts)) })
 }
 
 /// All of a graph, which is run as if it were one kernel. No kernel has a name with a space in it.
@@ -141,7 +141,7 @@ pub(crate) fn remove(objects: &[u64]) {
 }
 
 /// The kernel numbered `id`.
-pub(crate) fn get(id: KernelId) -> Option<Arc<Kernel>> {
+pub(crate) fn get(id: KernelId) -> Option<Arc<NumberedKernel>> {
     read(&TABLE.kernels).get(id as usize).cloned()
 }
 
@@ -157,7 +157,7 @@ fn find(object: u64) -> KernelId {
         return *id;
     }
     // Loaded in a way the hooks do not see: its address is the name.
-    add(object, Kernel::new(format!("kernel object {object:#x}"), NO_GPU, None))
+    add(object, NumberedKernel::new(format!("kernel object {object:#x}"), NO_GPU, None))
 }
 
 /// Whose kernel it is, as far as a dispatch of it must know.
@@ -202,10 +202,10 @@ impl Cache {
     }
 }
 
-impl Kernel {
+impl NumberedKernel {
     /// A kernel of which that is known.
-    pub(crate) fn new(symbol: String, gpu: u32, facts: Option<rpd_codeobject::Kernel>) -> Kernel {
-        Kernel { symbol, gpu, facts, code_object: None, replaces: None, is_instrumented: false }
+    pub(crate) fn new(symbol: String, gpu: u32, facts: Option<rpd_codeobject::Kernel>) -> NumberedKernel {
+        NumberedKernel { symbol, gpu, facts, code_object: None, replaces: None, is_instrumented: false }
     }
 
     /// Its demangled name.
@@ -285,7 +285,7 @@ mod tests {
 
     #[test]
     fn an_address_that_is_reused_means_the_new_kernel() {
-        let named = |symbol: &str| Kernel::new(symbol.into(), 0, None);
+        let named = |symbol: &str| NumberedKernel::new(symbol.into(), 0, None);
         let mut cache = Cache::new();
         let old = add(0x7000, named("old.kd"));
         assert_eq!(cache.find(0x7000), (old, KernelOrigin::Application));
@@ -308,7 +308,7 @@ mod tests {
         let early = [named("lazy", 1), named("lazy", 0)];
         let mut facts = rpd_codeobject::Kernel::default();
         facts.vgpr_count = 24;
-        let loaded = add(0x7100, Kernel::new("lazy.kd".into(), 0, Some(facts)));
+        let loaded = add(0x7100, NumberedKernel::new("lazy.kd".into(), 0, Some(facts)));
         let vgprs = |id| get(id).unwrap().facts.as_ref().map(|facts| facts.vgpr_count);
         assert_eq!(early.map(vgprs), [None, Some(24)]);
         assert_eq!(named("lazy", 0), loaded);
@@ -316,7 +316,7 @@ mod tests {
 
     #[test]
     fn a_name_means_the_kernel_of_its_gpu() {
-        let on = |gpu| Kernel::new("shared.kd".into(), gpu, None);
+        let on = |gpu| NumberedKernel::new("shared.kd".into(), gpu, None);
         let first = add(0x9000, on(0));
         assert_eq!(named("shared", NO_GPU), first, "there is no other");
         let (second, newer) = (add(0x9100, on(1)), add(0x9200, on(0)));
@@ -328,7 +328,7 @@ mod tests {
 
     #[test]
     fn the_runtimes_own_kernels() {
-        let role = |symbol: &str| Kernel::new(symbol.into(), 0, None).role();
+        let role = |symbol: &str| NumberedKernel::new(symbol.into(), 0, None).role();
         assert_eq!(role("__amd_rocclr_copyBufferRectAligned.kd"), Role::CopyRect);
         assert_eq!(role("__amd_rocclr_copyBufferAligned.kd"), Role::Copy);
         assert_eq!(role("__amd_rocclr_fillBufferAligned.kd"), Role::Fill);
@@ -344,7 +344,7 @@ mod tests {
                 facts.kernarg_segment_size = bytes;
                 facts
             });
-            Kernel::new(symbol.into(), 0, facts).origin()
+            NumberedKernel::new(symbol.into(), 0, facts).origin()
         };
         assert_eq!(origin("__amd_rocclr_copyBufferAligned.kd", Some(40)), KernelOrigin::RuntimeCopies);
         assert_eq!(origin("__amd_rocclr_copyBufferRect.kd", Some(112)), KernelOrigin::RuntimeCopies);

@@ -8,7 +8,7 @@ use rpd_transport::log;
 use rpd_transport::records::KernelId;
 
 use super::alternate::{Alternate, mix};
-use super::counting::CountedKernel;
+use super::counting::CountingKernel;
 use super::kernargs::Slots;
 use super::probe::Probe;
 use super::runtime::LoadedCandidate;
@@ -35,7 +35,7 @@ pub(super) struct Planned {
     /// Which of its dispatches run, and stream messages out, where it is instrumented.
     pub(super) probe: Option<Arc<Probe>>,
     /// Which of its dispatches run, and with which descriptor, where its basic blocks are counted.
-    pub(super) counting: Option<Arc<CountedKernel>>,
+    pub(super) counting: Option<Arc<CountingKernel>>,
     /// The first launch in which it cannot run.
     pub(super) refused: OnceLock<Launch>,
     /// That was said.

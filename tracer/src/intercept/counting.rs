@@ -114,7 +114,7 @@ impl Geometry {
 }
 
 /// See the module.
-pub(super) struct CountedKernel {
+pub(super) struct CountingKernel {
     config: &'static CountingConfig,
     /// Its number in records.
     kernel: KernelId,
@@ -154,20 +154,20 @@ const IN_FLIGHT: u64 = (1 << OWNER) - 1;
 /// Its counters are being read.
 const READ: u64 = u64::MAX;
 
-impl CountedKernel {
+impl CountingKernel {
     /// The kernel of that number, with descriptors at these addresses.
     pub(super) fn new(
         config: &'static CountingConfig,
         kernel: KernelId,
         objects: &[u64],
         rewritten: counting::CountedKernel,
-    ) -> CountedKernel {
+    ) -> CountingKernel {
         let slot = |object: &u64| CounterSlot {
             object: *object,
             state: AtomicU64::new(0),
             dispatches: AtomicU64::new(0),
         };
-        CountedKernel {
+        CountingKernel {
             config,
             kernel,
             slots: objects.iter().map(slot).collect(),
@@ -196,12 +196,12 @@ impl CountedKernel {
         may_wait.then(|| self.config.waiting.enter(place, is_in_order, &self.waiting))
     }
 
-    /// A slot for the dispatch at `place`, on that queue, if it is to be counted and one is free. `is_in_order`: as for [`CountedKernel::enter`].
+    /// A slot for the dispatch at `place`, on that queue, if it is to be counted and one is free. `is_in_order`: as for [`CountingKernel::enter`].
     ///
     /// # Errors
     /// It runs the application's kernel. What is returned then, if anything, is to be kept until it has completed.
     pub(super) fn begin(
-        self: &Arc<CountedKernel>,
+        self: &Arc<CountingKernel>,
         place: DispatchPlace,
         launch: &Launch,
         queue: QueueFacts,
@@ -279,7 +279,7 @@ impl CountedKernel {
 
 /// A dispatch whose blocks are counted, until it has completed.
 pub(super) struct CountingUse {
-    counted: Arc<CountedKernel>,
+    counted: Arc<CountingKernel>,
     slot: usize,
     place: DispatchPlace,
     _waiting: Option<WaitingUse>,
@@ -313,7 +313,7 @@ mod tests {
     use super::*;
 
     /// A kernel of codeobject/tests/data/counting.hip, whose workgroups do not wait for each other; its descriptors are at 100 and 200.
-    fn counted(dispatches: Dispatches) -> Arc<CountedKernel> {
+    fn counted(dispatches: Dispatches) -> Arc<CountingKernel> {
         let config = CountingConfig {
             options: Options::default(),
             any_grid: false,
@@ -323,15 +323,15 @@ mod tests {
         let object = include_bytes!("../../../codeobject/tests/data/counting-gfx906-o2.co");
         let made = counting::rewrite(object, &config.options, &|name| name == "straight").unwrap();
         let rewritten = made.kernels[0].clone();
-        Arc::new(CountedKernel::new(Box::leak(Box::new(config)), 3, &[100, 200], rewritten))
+        Arc::new(CountingKernel::new(Box::leak(Box::new(config)), 3, &[100, 200], rewritten))
     }
 
     /// The same with registers for one wave of each SIMD, where the original has room for 10.
-    fn large(may_wait: bool, any_grid: bool) -> Arc<CountedKernel> {
+    fn large(may_wait: bool, any_grid: bool) -> Arc<CountingKernel> {
         of_large(may_wait, any_grid, Dispatches::All)
     }
 
-    fn of_large(may_wait: bool, any_grid: bool, dispatches: Dispatches) -> Arc<CountedKernel> {
+    fn of_large(may_wait: bool, any_grid: bool, dispatches: Dispatches) -> Arc<CountingKernel> {
         let mut kernel = Arc::into_inner(counted(Dispatches::All)).unwrap();
         kernel.rewritten.registers.vgprs = 256;
         kernel.rewritten.may_wait = may_wait;
@@ -341,7 +341,7 @@ mod tests {
             dispatches,
             waiting: WaitingDispatches::default(),
         };
-        Arc::new(CountedKernel::new(Box::leak(Box::new(config)), 3, &[100, 200], kernel.rewritten))
+        Arc::new(CountingKernel::new(Box::leak(Box::new(config)), 3, &[100, 200], kernel.rewritten))
     }
 
     /// One of several queues.
@@ -433,8 +433,8 @@ mod tests {
     #[test]
     fn a_kernel_that_waits_gets_no_larger_beside_another_one() {
         let kernel = large(true, false);
-        let other = Arc::new(CountedKernel::new(kernel.config, 4, &[300], kernel.rewritten.clone()));
-        let begin = |kernel: &Arc<CountedKernel>, queue| {
+        let other = Arc::new(CountingKernel::new(kernel.config, 4, &[300], kernel.rewritten.clone()));
+        let begin = |kernel: &Arc<CountingKernel>, queue| {
             kernel.begin((0, queue, 2), &launch(256, 256), beside_others(Some(3)), true)
         };
         for kernel in [&kernel, &other] {
@@ -459,12 +459,12 @@ mod tests {
     /// Of two kernels that wait for each other the first one comes alone, each time: it must not be larger by then.
     #[test]
     fn the_first_of_two_that_wait_for_each_other_is_no_larger_either() {
-        let begin = |kernel: &Arc<CountedKernel>, queue| {
+        let begin = |kernel: &Arc<CountingKernel>, queue| {
             kernel.begin((0, queue, 2), &launch(256, 256), beside_others(Some(3)), true)
         };
         for dispatches in [Dispatches::All, Dispatches::First, Dispatches::OneIn(1)] {
             let first = of_large(true, false, dispatches);
-            let second = Arc::new(CountedKernel::new(first.config, 4, &[300], first.rewritten.clone()));
+            let second = Arc::new(CountingKernel::new(first.config, 4, &[300], first.rewritten.clone()));
             for turn in 0..3 {
                 let early = begin(&first, 1).err().expect("the original");
                 assert_eq!(first.is_beside.load(Ordering::Relaxed), turn > 0);
@@ -473,21 +473,21 @@ mod tests {
             }
             assert!(first.is_tried.load(Ordering::Relaxed));
             // One that nobody joins, also where the first dispatch alone is asked for.
-            let alone = Arc::new(CountedKernel::new(first.config, 5, &[400], first.rewritten.clone()));
+            let alone = Arc::new(CountingKernel::new(first.config, 5, &[400], first.rewritten.clone()));
             assert!(begin(&alone, 1).is_err());
             assert!(alone.is_tried.load(Ordering::Relaxed));
             assert!(begin(&alone, 1).is_ok());
             // On the only queue of the GPU nobody joins one, unless it has no order.
             let only = QueueFacts { compute_units: Some(3), is_only: true };
             let begins = |is_in_order| {
-                let kernel = Arc::new(CountedKernel::new(first.config, 5, &[400], first.rewritten.clone()));
+                let kernel = Arc::new(CountingKernel::new(first.config, 5, &[400], first.rewritten.clone()));
                 kernel.begin((0, 1, 2), &launch(256, 256), only, is_in_order).is_ok()
             };
             assert_eq!([begins(true), begins(false)], [true, false]);
             // And one that gets no larger.
             let mut same = first.rewritten.clone();
             same.registers.vgprs = 4;
-            let same = Arc::new(CountedKernel::new(first.config, 6, &[500], same));
+            let same = Arc::new(CountingKernel::new(first.config, 6, &[500], same));
             assert!(begin(&same, 1).is_ok() && !same.is_tried.load(Ordering::Relaxed));
         }
     }

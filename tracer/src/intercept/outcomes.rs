@@ -7,7 +7,7 @@ use rpd_preload::lock::lock;
 use rpd_transport::log;
 use rpd_transport::source::{CandidateText, Outcome};
 
-use crate::gpu::kernels::Kernel;
+use crate::gpu::kernels::NumberedKernel;
 
 /// Lines on standard error at most; the file has all of them.
 const MOST_LINES: usize = 20;
@@ -50,7 +50,7 @@ pub(super) fn add(outcome: CandidateText) -> usize {
 }
 
 /// The name of a kernel for people, with the candidate that it is of.
-pub(crate) fn described(kernel: &Kernel) -> String {
+pub(crate) fn described(kernel: &NumberedKernel) -> String {
     let of = |number: u32| from(number as usize).into_iter().next();
     match kernel.candidate().and_then(of) {
         Some(candidate) => format!("{} of the candidate {}", kernel.name(), candidate.path),

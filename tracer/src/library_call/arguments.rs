@@ -10,7 +10,7 @@ use rpd_preload::memory::{self, Copied};
 
 use super::communicators::Communicator;
 use super::description::{
-    self, Argument, ArgumentClass, ArgumentPlace, Library, LibraryFunction, ReturnedNumber, Scalar,
+    self, ArgumentClass, ArgumentPlace, Library, LibraryArgument, LibraryFunction, ReturnedNumber, Scalar,
 };
 use super::descriptors::{self, Said};
 use super::trampoline::Saved;
@@ -44,7 +44,7 @@ impl LibraryFunction {
     }
 
     /// An argument as it was passed.
-    fn value(&self, argument: &Argument, kept: &[u8]) -> Option<u64> {
+    fn value(&self, argument: &LibraryArgument, kept: &[u8]) -> Option<u64> {
         let (integers, floats) = (usize::from(self.integers), usize::from(self.floats));
         word(
             kept,
@@ -233,7 +233,7 @@ impl Given<'_> {
         }
     }
 
-    fn argument(&self, name: &str) -> Option<&Argument> {
+    fn argument(&self, name: &str) -> Option<&LibraryArgument> {
         self.function.arguments.iter().find(|argument| argument.name == name && !argument.hidden)
     }
 
@@ -299,7 +299,7 @@ fn said(function: &LibraryFunction, kept: &[u8]) -> Option<Said> {
 fn each<'a>(
     function: &'a LibraryFunction,
     kept: &'a [u8],
-) -> impl Iterator<Item = (&'a Argument, u64, Words<'a>)> {
+) -> impl Iterator<Item = (&'a LibraryArgument, u64, Words<'a>)> {
     let mut rest = kept.get(WORD * (function.passed() + 1)..).unwrap_or_default();
     function.arguments.iter().filter(|argument| !argument.hidden).map_while(move |argument| {
         let value = function.value(argument, kept)?;
@@ -355,7 +355,12 @@ fn write_enumeration(text: &mut String, enumeration: usize, value: i32) -> std::
     }
 }
 
-fn write_value(text: &mut String, argument: &Argument, value: u64, words: Words<'_>) -> std::fmt::Result {
+fn write_value(
+    text: &mut String,
+    argument: &LibraryArgument,
+    value: u64,
+    words: Words<'_>,
+) -> std::fmt::Result {
     let numbers = || (0..words.len() / WORD).filter_map(|place| word(words, place));
     match &argument.class {
         ArgumentClass::Signed(size) => write!(text, "{}", extended(value, *size)),

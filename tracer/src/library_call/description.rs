@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
-use super::descriptors::Subject;
+use super::descriptors::LibraryProblem;
 use super::trampoline::COUNT;
 
 static TEXTS: [&str; 2] = [include_str!("description/calls.tsv"), include_str!("description/hsa.tsv")];
@@ -127,7 +127,7 @@ pub(super) enum ArgumentPlace {
 
 /// An argument.
 #[derive(Clone, Debug)]
-pub(super) struct Argument {
+pub(super) struct LibraryArgument {
     pub(super) name: &'static str,
     pub(super) class: ArgumentClass,
     pub(super) place: ArgumentPlace,
@@ -144,7 +144,7 @@ pub(super) struct LibraryFunction {
     pub(super) status: Option<usize>,
     /// It returns a number, which is shown.
     pub(super) returns_number: Option<ReturnedNumber>,
-    pub(super) arguments: Vec<Argument>,
+    pub(super) arguments: Vec<LibraryArgument>,
     /// Places of those that lead to words, and are looked at.
     pub(super) leading: Vec<usize>,
     /// General registers, vector registers and words of the stack by which it is passed something.
@@ -154,7 +154,7 @@ pub(super) struct LibraryFunction {
     /// It is no call to record, and is looked at for this.
     pub(super) note: Option<Noted>,
     /// Descriptors that it is passed say more of it.
-    pub(super) subject: Option<Subject>,
+    pub(super) subject: Option<LibraryProblem>,
     /// It makes communicators.
     pub(super) makes_communicators: bool,
     /// It hands packets or a copy to the GPU. What it calls of the program's is nothing.
@@ -312,10 +312,10 @@ fn function(
                 (class, passed.integer())
             }
         };
-        arguments.push(Argument { name, class, place, hidden });
+        arguments.push(LibraryArgument { name, class, place, hidden });
     }
-    let subject = Subject::of(name, &arguments);
-    let leads = |argument: &Argument| !argument.hidden && argument.class.leads_to_words();
+    let subject = LibraryProblem::of(name, &arguments);
+    let leads = |argument: &LibraryArgument| !argument.hidden && argument.class.leads_to_words();
     let leading = (0..arguments.len()).filter(|place| leads(&arguments[*place])).collect();
     Some(LibraryFunction {
         name,

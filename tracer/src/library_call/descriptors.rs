@@ -11,7 +11,7 @@ use std::sync::{Mutex, MutexGuard, TryLockError};
 use rustc_hash::FxHashMap;
 
 use super::arguments::{self, Given};
-use super::description::{self, Argument, Library, LibraryFunction};
+use super::description::{self, Library, LibraryArgument, LibraryFunction};
 
 /// Descriptors are spread over so many locks.
 const SHARDS: usize = 16;
@@ -107,22 +107,22 @@ struct Convolution {
 
 /// What a call is about, of which its descriptors say more: places of its arguments, because each call looks them up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Subject {
+pub(super) enum LibraryProblem {
     /// The product, the layouts of A, B, C and D, then alpha and beta.
     Product([usize; 7]),
     /// Input, filter, output and the convolution.
     Convolution([usize; 4]),
 }
 
-impl Subject {
+impl LibraryProblem {
     /// That of the function `name`.
-    pub(super) fn of(name: &str, arguments: &[Argument]) -> Option<Subject> {
+    pub(super) fn of(name: &str, arguments: &[LibraryArgument]) -> Option<LibraryProblem> {
         let place = |names: &[&str]| {
             arguments.iter().position(|argument| names.contains(&argument.name) && !argument.hidden)
         };
         let layout = |name| place(&[name]);
         match name {
-            "hipblasLtMatmul" | "cublasLtMatmul" => Some(Subject::Product([
+            "hipblasLtMatmul" | "cublasLtMatmul" => Some(LibraryProblem::Product([
                 place(&["matmulDesc", "computeDesc"])?,
                 layout("Adesc")?,
                 layout("Bdesc")?,
@@ -141,7 +141,7 @@ impl Subject {
             .iter()
             .any(|begin| name.starts_with(begin)) =>
             {
-                Some(Subject::Convolution([
+                Some(LibraryProblem::Convolution([
                     place(&["xDesc", "dxDesc"])?,
                     place(&["wDesc", "dwDesc"])?,
                     place(&["yDesc", "dyDesc"])?,
@@ -410,12 +410,12 @@ const DEFAULT_EPILOGUE: u64 = 1;
 pub(super) fn keep(function: &LibraryFunction, kept: &[u8], put: &mut dyn FnMut(u64)) {
     let given = Given { function, kept };
     match function.subject {
-        Some(Subject::Product(places)) => {
+        Some(LibraryProblem::Product(places)) => {
             if let Some(words) = product_words(&given, places) {
                 words.into_iter().for_each(put);
             }
         }
-        Some(Subject::Convolution(places)) => {
+        Some(LibraryProblem::Convolution(places)) => {
             if let Some(words) = convolution_words(&given, places) {
                 words.into_iter().for_each(put);
             }
@@ -519,8 +519,8 @@ impl Said {
     /// Of a call of `function`; `words` are those behind its arguments.
     pub(super) fn by(function: &LibraryFunction, words: &[u64]) -> Option<Said> {
         match function.subject? {
-            Subject::Product(_) => Said::by_product(function, words.try_into().ok()?),
-            Subject::Convolution(_) => Said::by_convolution(function.library, words.try_into().ok()?),
+            LibraryProblem::Product(_) => Said::by_product(function, words.try_into().ok()?),
+            LibraryProblem::Convolution(_) => Said::by_convolution(function.library, words.try_into().ok()?),
         }
     }
 

@@ -12,7 +12,7 @@ use crate::source::{GpuTable, KernelText, Role};
 
 /// A kernel as rows refer to it.
 #[derive(Clone, Copy)]
-pub(super) struct Named {
+pub(super) struct NamedKernel {
     pub(super) role: Role,
     pub(super) name: StringId,
     pub(super) code_object: CodeObjectId,
@@ -34,7 +34,7 @@ pub(super) struct Replacement {
 /// See the module.
 pub(super) struct Names {
     table: &'static dyn GpuTable,
-    known: Vec<Option<Named>>,
+    known: Vec<Option<NamedKernel>>,
     /// Those that came with the open transaction.
     open: Vec<usize>,
     /// How many candidates have rows, and how many of them had when the open transaction began.
@@ -87,7 +87,7 @@ impl Names {
     }
 
     /// The kernel numbered `id`; writes its code object's rows the first time.
-    pub(super) fn get(&mut self, id: KernelId, appender: &mut Appender) -> Result<Named, Error> {
+    pub(super) fn get(&mut self, id: KernelId, appender: &mut Appender) -> Result<NamedKernel, Error> {
         let place = id as usize;
         if let Some(Some(named)) = self.known.get_mut(place) {
             if named.doubts != appender.doubts() {
@@ -105,7 +105,7 @@ impl Names {
                 let code_object = enter(place, &text, appender)?.code_object;
                 let candidate = CandidateId(u64::from(candidate) + 1);
                 let is_instrumented = text.is_instrumented;
-                Named {
+                NamedKernel {
                     replacement: Some(Replacement { code_object, candidate, is_instrumented }),
                     ..original
                 }
@@ -182,7 +182,7 @@ impl Names {
     }
 }
 
-fn enter(place: usize, kernel: &KernelText, appender: &mut Appender) -> Result<Named, Error> {
+fn enter(place: usize, kernel: &KernelText, appender: &mut Appender) -> Result<NamedKernel, Error> {
     let name = appender.intern(&kernel.name)?;
     let mut code_object = CodeObjectId::UNKNOWN;
     if let Some(code) = &kernel.code {
@@ -206,5 +206,5 @@ fn enter(place: usize, kernel: &KernelText, appender: &mut Appender) -> Result<N
             max_workgroup_size: code.max_workgroup_size,
         })?;
     }
-    Ok(Named { role: kernel.role, name, code_object, replacement: None, doubts: appender.doubts() })
+    Ok(NamedKernel { role: kernel.role, name, code_object, replacement: None, doubts: appender.doubts() })
 }

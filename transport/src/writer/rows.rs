@@ -12,7 +12,7 @@ use rpd_schema::{
 
 use super::frames::{Frames, UnnamedStack};
 use super::held::Operation;
-use super::names::{Named, Names, Replacement};
+use super::names::{NamedKernel, Names, Replacement};
 use super::ranges::RangePart;
 use super::system_calls;
 use crate::correlation;
@@ -601,7 +601,7 @@ fn geometry(record: &Dispatch) -> ([u32; 3], [u32; 3]) {
 }
 
 /// What the call `api` has launched.
-fn launch_of(api: ApiId, record: &Dispatch, kernel: Named) -> KernelApiRow {
+fn launch_of(api: ApiId, record: &Dispatch, kernel: NamedKernel) -> KernelApiRow {
     let (grid, workgroup) = geometry(record);
     KernelApiRow {
         api,
@@ -619,7 +619,7 @@ fn launch_of(api: ApiId, record: &Dispatch, kernel: Named) -> KernelApiRow {
 }
 
 /// What ran, where no row of a call says it.
-fn dispatch_of(op: OpId, record: &Dispatch, kernel: Named) -> DispatchRow {
+fn dispatch_of(op: OpId, record: &Dispatch, kernel: NamedKernel) -> DispatchRow {
     let (grid, workgroup) = geometry(record);
     DispatchRow {
         op,

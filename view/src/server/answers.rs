@@ -27,7 +27,7 @@ use super::{Searched, Served, assets, panes};
 use crate::delta;
 use crate::details;
 use crate::pool::Pool;
-use crate::recording::Span;
+use crate::recording::RecordedSpan;
 use crate::search;
 use crate::statistics::{self, By, Order, Selection, Sort, Whence};
 use crate::tiles::{self, Asked};
@@ -162,7 +162,7 @@ async fn trace(State(served): State<Arc<Served>>, headers: HeaderMap) -> Respons
         facts: &'a Facts,
         traces: Vec<OneTrace<'a>>,
         groups: &'a [Group],
-        recording: &'a [Span],
+        recording: &'a [RecordedSpan],
         names: usize,
         bytes_of_levels: usize,
     }

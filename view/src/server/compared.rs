@@ -6,7 +6,7 @@ use anyhow::{Context, Result, bail};
 use serde::Deserialize;
 
 use crate::gathering::Gathered;
-use crate::reading::{Part, assemble};
+use crate::reading::{GatheredPart, assemble};
 use crate::timeline::Timeline;
 
 /// The furthest that one can be shifted: 30 days.
@@ -72,7 +72,8 @@ impl Compared {
 
 fn shifted(parts: &[Gathered], shift: i64) -> Result<Timeline> {
     let shifts = [shift.min(0).unsigned_abs(), shift.max(0).unsigned_abs()];
-    let parts = parts.iter().cloned().zip(shifts).map(|(gathered, shift_ns)| Part { gathered, shift_ns });
+    let parts =
+        parts.iter().cloned().zip(shifts).map(|(gathered, shift_ns)| GatheredPart { gathered, shift_ns });
     assemble(parts.collect()).context("the traces cannot be compared")
 }
 

@@ -31,7 +31,7 @@ use super::access::{self, Access};
 use super::answers::{self, Parameters, failure, json};
 use super::{Opened, Served, answer, listening};
 use crate::kernel_code::Disassembler;
-use crate::overview::{Job, Overview, OwnClock, PARTS, RankTrack};
+use crate::overview::{JobSpan, Overview, OwnClock, PARTS, RankTrack};
 use crate::timeline::{Facts, Timeline};
 
 /// Ranks that are open at a time; of those whose traces are made, what was not used for longest is closed.
@@ -318,7 +318,7 @@ impl Jobs {
 }
 
 /// A name for the trace of a rank, which its page shows.
-fn file_name(job: &Job, rank: &Rank, slice: Option<i64>) -> String {
+fn file_name(job: &JobSpan, rank: &Rank, slice: Option<i64>) -> String {
     let safe = |text: &str| -> String {
         let safe = text.chars().filter(|char| char.is_ascii_alphanumeric() || "._-".contains(*char));
         safe.take(60).collect()
@@ -413,7 +413,7 @@ async fn ranks(State(jobs): State<Arc<Jobs>>, headers: HeaderMap) -> Response {
         slice_ns: contents.slice_ns(),
         jobs: all
             .iter()
-            .map(|Job { name, begin_ns, span_ns }| OneJob {
+            .map(|JobSpan { name, begin_ns, span_ns }| OneJob {
                 name,
                 begin_ns: begin_ns.map(|begin| begin.to_string()),
                 span_ns: *span_ns,

@@ -24,7 +24,7 @@ use crate::console;
 use crate::derived::{self, DerivedRows};
 use crate::kernel_code;
 use crate::pool::Pool;
-use crate::reports::{self, Report};
+use crate::reports::{self, ReportKind};
 use crate::roofline;
 use crate::timeline::{Shown, Source, Timeline};
 use crate::trees::{self, Of};
@@ -130,7 +130,7 @@ async fn query(
 
 #[derive(Deserialize)]
 struct Part {
-    which: Option<Report>,
+    which: Option<ReportKind>,
     #[serde(default)]
     of: Of,
     /// ns since the trace's begin; all of it where one is missing.

@@ -15,7 +15,7 @@ use rusqlite::{Connection, ErrorCode};
 
 use super::Served;
 use crate::gathering::{Gathered, Gatherer};
-use crate::reading::{Part, assemble, gather};
+use crate::reading::{GatheredPart, assemble, gather};
 use crate::timeline::Timeline;
 
 /// Between two looks whether the trace has grown.
@@ -55,7 +55,7 @@ pub(super) fn whole(traces: Vec<OpenedTrace>, served: &Arc<Served>) {
 
 fn shown(gathered: Gathered) -> Result<Timeline> {
     let file = gathered.file.clone();
-    assemble(vec![Part { gathered, shift_ns: 0 }]).with_context(|| format!("cannot read {file}"))
+    assemble(vec![GatheredPart { gathered, shift_ns: 0 }]).with_context(|| format!("cannot read {file}"))
 }
 
 /// Whether somebody writes, and all that is to be done is to come again.

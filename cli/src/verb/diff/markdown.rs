@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use rpd_postprocess::report::diff::{ChangeVerdict, Row, UnitKind};
+use rpd_postprocess::report::diff::{ChangeVerdict, DiffRow, UnitKind};
 use rpd_postprocess::text;
 
 use super::Shown;
@@ -35,7 +35,7 @@ pub(super) fn write(out: &mut impl Write, shown: &Shown<'_>) -> io::Result<()> {
     writeln!(out, "{}", plain(&summary(shown)))
 }
 
-fn table(out: &mut impl Write, rows: &[&Row]) -> io::Result<()> {
+fn table(out: &mut impl Write, rows: &[&DiffRow]) -> io::Result<()> {
     if rows.is_empty() {
         return Ok(());
     }

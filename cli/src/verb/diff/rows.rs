@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use rpd_escape::csv_field;
-use rpd_postprocess::report::diff::{Diff, Row};
+use rpd_postprocess::report::diff::{Diff, DiffRow};
 use serde::Serialize;
 
 use super::Shown;
@@ -69,7 +69,7 @@ pub(super) fn write_csv(shown: &Shown<'_>) -> Result<()> {
     })
 }
 
-fn record(row: &Row) -> Vec<String> {
+fn record(row: &DiffRow) -> Vec<String> {
     let number = |value: f64| format!("{value:.4}");
     let maybe = |value: Option<f64>| value.map(number).unwrap_or_default();
     let probability = |value: Option<f64>| value.map(|value| format!("{value:e}")).unwrap_or_default();

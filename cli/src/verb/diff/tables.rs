@@ -3,7 +3,9 @@
 use std::borrow::Cow;
 use std::io::{self, Write};
 
-use rpd_postprocess::report::diff::{BLOCKS, ChangeVerdict, Clock, Diff, Row, RowModes, Sampled, UnitKind};
+use rpd_postprocess::report::diff::{
+    BLOCKS, ChangeVerdict, Clock, Diff, DiffRow, RowModes, Sampled, UnitKind,
+};
 use rpd_postprocess::text::{self, counted};
 
 use super::Shown;
@@ -74,10 +76,10 @@ fn prose(out: &mut impl Write, text: &str, room: Option<usize>) -> io::Result<()
 }
 
 /// Totals, and the other rows that are shown.
-pub(super) fn parted<'a>(shown: &Shown<'a>) -> (Vec<&'a Row>, Vec<&'a Row>) {
-    let (totals, rows): (Vec<&Row>, Vec<&Row>) =
+pub(super) fn parted<'a>(shown: &Shown<'a>) -> (Vec<&'a DiffRow>, Vec<&'a DiffRow>) {
+    let (totals, rows): (Vec<&DiffRow>, Vec<&DiffRow>) =
         shown.found.rows.iter().partition(|row| row.kind == UnitKind::Total);
-    let is_summary = |row: &&Row| {
+    let is_summary = |row: &&DiffRow| {
         shown.all || row.group.parse().is_ok_and(|group: usize| group <= GROUPS) || row.group == "run"
     };
     let totals = totals.into_iter().filter(is_summary).collect();
@@ -85,7 +87,7 @@ pub(super) fn parted<'a>(shown: &Shown<'a>) -> (Vec<&'a Row>, Vec<&'a Row>) {
 }
 
 /// Whether a row is a change, or would be one if there were more values.
-fn is_shown(row: &Row, least_percent: f64) -> bool {
+fn is_shown(row: &DiffRow, least_percent: f64) -> bool {
     match row.result {
         ChangeVerdict::Slower | ChangeVerdict::Faster => true,
         ChangeVerdict::New | ChangeVerdict::Gone => row.counts,
@@ -148,7 +150,7 @@ fn groups(found: &Diff) -> Table {
 }
 
 /// The rows; their names are below them where a line has a width, `room`.
-fn table(found: &Diff, rows: &[&Row], is_total: bool, room: Option<usize>) -> Table {
+fn table(found: &Diff, rows: &[&DiffRow], is_total: bool, room: Option<usize>) -> Table {
     use Align::{Left, Right};
     let has_groups = is_total || found.groups.len() > 1 || rows.iter().any(|row| row.group == "outside");
     let mut columns = vec![
@@ -194,7 +196,7 @@ fn table(found: &Diff, rows: &[&Row], is_total: bool, room: Option<usize>) -> Ta
     table
 }
 
-fn cell(row: &Row, column: &str) -> String {
+fn cell(row: &DiffRow, column: &str) -> String {
     let of_side = |side: usize| {
         let is_missing = row.result == [ChangeVerdict::New, ChangeVerdict::Gone][side];
         if is_missing { String::new() } else { duration([row.a_ns, row.b_ns][side]) }
@@ -221,7 +223,7 @@ pub(super) fn signed(ns: f64) -> String {
     if ns < 0.0 { duration(ns) } else { format!("+{}", duration(ns)) }
 }
 
-pub(super) fn interval(row: &Row) -> String {
+pub(super) fn interval(row: &DiffRow) -> String {
     match (row.low_percent, row.high_percent) {
         (Some(low), Some(high)) => format!("{low:+.1} to {high:+.1}"),
         _ => String::new(),
@@ -234,7 +236,7 @@ fn share(q: f64) -> String {
 }
 
 /// The word for what is said of a row.
-pub(super) fn result(row: &Row) -> &'static str {
+pub(super) fn result(row: &DiffRow) -> &'static str {
     match row.result {
         ChangeVerdict::Slower if is_amount(row) => "more",
         ChangeVerdict::Faster if is_amount(row) => "less",
@@ -248,12 +250,12 @@ pub(super) fn result(row: &Row) -> &'static str {
 }
 
 /// Whether more of it is not slower.
-fn is_amount(row: &Row) -> bool {
+fn is_amount(row: &DiffRow) -> bool {
     row.kind == UnitKind::Total && row.name != "wall"
 }
 
 /// What else there is to say of a row.
-pub(super) fn below(row: &Row) -> Vec<String> {
+pub(super) fn below(row: &DiffRow) -> Vec<String> {
     let mut lines = Vec::new();
     if let Some(name) = &row.replaced_by {
         lines.push(format!("replaced by {name}"));

@@ -16,6 +16,9 @@ use crate::args::value;
 use crate::output::note::note;
 use crate::output::progress::notes;
 
+/// To whoever names a part of the trace.
+pub(super) const WHY_NO_PART: &str = "what a sensor read is of a GPU and a time alone: --gpu, --start, --end";
+
 /// Write gpu_info_power_profiler_output.csv or gpu_info_vram_profiler_output.csv, as madengine's profiler does
 ///
 /// The file has a row for each moment at which a GPU was sampled. From a trace recorded with --monitor power or --monitor vram.

@@ -5,9 +5,9 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::Args;
 use rpd_settings::quantity;
-use rpd_view::export::{self, Arguments, Levels, MOST_BYTES};
+use rpd_view::export::{self, CallArguments, Levels, MOST_BYTES};
 use rpd_view::gathering::Progress;
-use rpd_view::reading::{Part, assemble, gather};
+use rpd_view::reading::{GatheredPart, assemble, gather};
 
 use super::timeline::TimelineArgs;
 use crate::args::region::REGION_HELP;
@@ -75,13 +75,13 @@ impl Page {
                     |gpu, times| selected.of_run(gpu, times),
                 );
             }
-            let timeline = assemble(vec![Part { gathered, shift_ns: 0 }])?;
+            let timeline = assemble(vec![GatheredPart { gathered, shift_ns: 0 }])?;
             if levels {
                 let mut levels = Levels::of(&timeline);
                 out.write_all(&levels.page(most_bytes)?)?;
                 return Ok(levels.contents());
             }
-            let arguments = args.then(|| Arguments::read(trace, version, &timeline)).transpose()?;
+            let arguments = args.then(|| CallArguments::read(trace, version, &timeline)).transpose()?;
             out.write_all(&export::page(&timeline, arguments.as_ref(), most_bytes)?)?;
             Ok(export::contents(&timeline, arguments.as_ref()))
         })?;

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
-use rpd_postprocess::library::replay::{Bench, Command, Timing};
+use rpd_postprocess::library::replay::{Bench, BenchCommand, Timing};
 use rpd_postprocess::notes::Notes;
 use rpd_postprocess::report::libraries::Configuration;
 use rpd_postprocess::text;
@@ -63,10 +63,10 @@ pub(super) struct Replay {
 /// # Errors
 /// When none can be run because no program for them is installed.
 pub(super) fn replay(configurations: &[Configuration], limit: Duration) -> Result<Replay> {
-    let commands: Vec<_> = configurations.iter().map(|of| Command::of(of.bench.as_deref()?)).collect();
+    let commands: Vec<_> = configurations.iter().map(|of| BenchCommand::of(of.bench.as_deref()?)).collect();
     let mut programs = BTreeMap::new();
     for bench in [Bench::Rocblas, Bench::Hipblaslt] {
-        let is_used = |command: &&Command| command.bench == bench;
+        let is_used = |command: &&BenchCommand| command.bench == bench;
         if commands.iter().flatten().flatten().find(is_used).is_some() {
             programs.insert(bench.program(), program(bench));
         }
@@ -79,7 +79,7 @@ pub(super) fn replay(configurations: &[Configuration], limit: Duration) -> Resul
     missing.iter().for_each(note);
     let progress = notes();
     let held = progress.hold_signals();
-    let mut known: HashMap<&Command, Result<Timing, String>> = HashMap::new();
+    let mut known: HashMap<&BenchCommand, Result<Timing, String>> = HashMap::new();
     let mut rows = Vec::new();
     let all = commands.iter().flatten().count();
     for (of, command) in configurations.iter().zip(&commands) {
@@ -136,7 +136,7 @@ fn program(bench: Bench) -> Result<PathBuf, String> {
 /// Runs a command, without a shell, in a process group of its own: nothing of it goes on when it takes too long.
 fn run(
     program: &PathBuf,
-    command: &Command,
+    command: &BenchCommand,
     limit: Duration,
     progress: &dyn Notes,
 ) -> Result<Timing, String> {

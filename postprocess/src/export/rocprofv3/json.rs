@@ -11,7 +11,7 @@ use rpd_schema::{SessionInfo, Version};
 use rusqlite::Connection;
 use rustc_hash::FxHashMap;
 
-use super::records::{self, Copied, Dispatch, Format, HOST, Read, TracedCall, agent};
+use super::records::{self, Copied, Dispatch, HOST, Read, Rocprofv3Format, TracedCall, agent};
 use crate::export::Exported;
 use crate::export::json::{digits, escape_into};
 use crate::export::section::Section;
@@ -198,7 +198,7 @@ fn quoted(bytes: &mut Vec<u8>, text: &str) {
     bytes.push(b'"');
 }
 
-impl Format for Json {
+impl Rocprofv3Format for Json {
     fn dispatch(&mut self, of: &Dispatch<'_>) -> Result<()> {
         let kernel = self.kernel(of.kernel)?;
         self.sections.dispatches.add(|bytes| {

@@ -12,7 +12,7 @@ use rustc_hash::FxHashMap;
 use crate::check::outlier::Outliers;
 use crate::check::rule::are_sound;
 use crate::export::Exported;
-use crate::export::timeline::{Details, Launch, begin_reading};
+use crate::export::timeline::{Details, LaunchColumns, begin_reading};
 use crate::notes::{Notes, RowCount};
 use crate::region::{Region, Selected};
 use crate::report::caused::{CausedOp, CausedOps, CausingCall};
@@ -48,7 +48,7 @@ pub(super) struct Dispatch<'a> {
     pub(super) call: i64,
     /// Begin and end, ns.
     pub(super) times: (i64, i64),
-    pub(super) launch: Launch,
+    pub(super) launch: LaunchColumns,
     /// Work-items by dimension: of a workgroup, and of all.
     pub(super) workgroup: [i64; 3],
     pub(super) grid: [i64; 3],
@@ -80,7 +80,7 @@ pub(super) struct TracedCall<'a> {
 }
 
 /// What is made of the records.
-pub(super) trait Format {
+pub(super) trait Rocprofv3Format {
     fn dispatch(&mut self, of: &Dispatch<'_>) -> Result<()>;
     fn copy(&mut self, of: &Copied) -> Result<()>;
     fn call(&mut self, of: &TracedCall<'_>) -> Result<()>;
@@ -118,7 +118,7 @@ pub(super) fn read(
     (trace, version): (&Connection, Version),
     region: &Region,
     notes: &dyn Notes,
-    format: &mut dyn Format,
+    format: &mut dyn Rocprofv3Format,
 ) -> Result<Read> {
     begin_reading(trace)?;
     let selected = region.select(trace, version)?;
@@ -174,7 +174,7 @@ impl Reader<'_> {
         op: &CausedOp,
         call: Option<CausingCall>,
         details: &mut Details<'_>,
-        format: &mut dyn Format,
+        format: &mut dyn Rocprofv3Format,
     ) -> Result<()> {
         self.rows.step()?;
         self.read.exported.ops += 1;
@@ -230,7 +230,7 @@ impl Reader<'_> {
         &mut self,
         (trace, version): (&Connection, Version),
         selected: &Selected,
-        format: &mut dyn Format,
+        format: &mut dyn Rocprofv3Format,
     ) -> Result<()> {
         if !has_table(trace, "rocpd_api")? {
             return Ok(());

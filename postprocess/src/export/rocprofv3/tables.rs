@@ -16,7 +16,7 @@ use rpd_schema::{Version, session_fact};
 use rusqlite::Connection;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::records::{self, COPIES, Copied, Dispatch, Format, HOST, TracedCall, agent};
+use super::records::{self, COPIES, Copied, Dispatch, HOST, Rocprofv3Format, TracedCall, agent};
 use crate::export::Exported;
 use crate::export::json::digits;
 use crate::export::section::Section;
@@ -489,7 +489,7 @@ fn shown(agent: i64) -> String {
     format!("Agent {agent}")
 }
 
-impl Format for Csv {
+impl Rocprofv3Format for Csv {
     fn dispatch(&mut self, of: &Dispatch<'_>) -> Result<()> {
         let next = self.kernels.len() + 1;
         let kernel = *self.kernels.entry(of.kernel.0).or_insert(next);

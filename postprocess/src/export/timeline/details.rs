@@ -35,7 +35,7 @@ const REMEMBERED: usize = 1 << 14;
 
 /// How a kernel was launched.
 #[derive(Debug, Clone, Copy, Default)]
-pub(in crate::export) struct Launch {
+pub(in crate::export) struct LaunchColumns {
     /// Workgroups, and work-items of each, by dimension.
     pub(in crate::export) sizes: Option<([i64; 3], [i64; 3])>,
     /// LDS of a workgroup, bytes.
@@ -52,7 +52,7 @@ pub(in crate::export) struct Launch {
 #[derive(Debug, Clone, Copy)]
 pub(in crate::export) struct OpDetails<'a> {
     /// How it was launched.
-    pub(in crate::export) launch: Option<Launch>,
+    pub(in crate::export) launch: Option<LaunchColumns>,
     /// Which node of which graph a kernel of CUDA is.
     pub(in crate::export) graph_node: Option<(i64, i64)>,
     /// Workgroups of its clusters by dimension, where it was launched in clusters.
@@ -95,7 +95,7 @@ pub(in crate::export) struct Details<'trace> {
 /// What the rows of a call say.
 #[derive(Default)]
 struct OfCall {
-    launch: Option<Launch>,
+    launch: Option<LaunchColumns>,
     copy_bytes: Option<i64>,
     copy_gpus: Option<(i64, i64)>,
     stream: String,
@@ -246,14 +246,14 @@ impl<'trace> Details<'trace> {
 
 impl Registers<'_> {
     /// The launch with these values.
-    fn launch(&mut self, values: Values) -> Result<Launch> {
+    fn launch(&mut self, values: Values) -> Result<LaunchColumns> {
         let [grid_x, grid_y, grid_z, x, y, z, lds, scratch, code_object] = values;
         let [vgprs, sgprs] = match code_object.filter(|id| *id != 0) {
             Some(code_object) => self.of(code_object)?,
             None => [None, None],
         };
         let sizes = size([grid_x, grid_y, grid_z]).zip(size([x, y, z]));
-        Ok(Launch { sizes, lds, scratch, vgprs, sgprs })
+        Ok(LaunchColumns { sizes, lds, scratch, vgprs, sgprs })
     }
 
     fn of(&mut self, code_object: i64) -> Result<[Option<i64>; 2]> {
@@ -272,7 +272,7 @@ impl Registers<'_> {
     }
 }
 
-impl Launch {
+impl LaunchColumns {
     /// Work-items of the grid and of a workgroup; none where they are more than there are numbers.
     pub(in crate::export) fn work_items(&self) -> (Option<i64>, Option<i64>) {
         let product = |sizes: [i64; 3]| sizes.iter().try_fold(1_i64, |all, size| all.checked_mul(*size));

@@ -8,7 +8,7 @@ use rpd_schema::SessionInfo;
 
 use crate::export::elements::Elements;
 use crate::export::texts::TraceTexts;
-use crate::passes::graph::function::Function;
+use crate::passes::graph::function::GraphFunction;
 use crate::trace::op_kind::OpKind;
 
 use super::details::OpDetails;
@@ -171,7 +171,7 @@ impl Sort {
     pub(super) fn of(name: &str) -> Sort {
         match name {
             "UserMarker" => Sort::Marker,
-            name if Function::of(name) == Some(Function::Launch) => {
+            name if GraphFunction::of(name) == Some(GraphFunction::Launch) => {
                 Sort::GraphLaunch { is_cuda: name.starts_with("cu") }
             }
             name if name.starts_with("hip") => Sort::Hip,

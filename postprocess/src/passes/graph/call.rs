@@ -6,7 +6,7 @@ use anyhow::Result;
 use rpd_schema::{Processes, text};
 use rusqlite::types::ValueRef;
 
-use super::function::{Function, PREFIXES};
+use super::function::{GraphFunction, PREFIXES};
 use crate::pass::Change;
 use crate::trace::arguments;
 
@@ -23,7 +23,7 @@ pub(crate) struct GraphProcess {
     pid: i64,
 }
 
-/// A call to a [`Function`]. Ordered as things happen in a process.
+/// A call to a [`GraphFunction`]. Ordered as things happen in a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct GraphCall {
     pub(crate) process: GraphProcess,
@@ -33,7 +33,7 @@ pub(crate) struct GraphCall {
     /// Row of `rocpd_api`.
     pub(crate) id: i64,
     pub(crate) tid: i64,
-    pub(crate) function: Function,
+    pub(crate) function: GraphFunction,
     pub(crate) stream: HandleNumber,
     pub(crate) graph: HandleNumber,
     pub(crate) exec: HandleNumber,
@@ -85,7 +85,7 @@ pub(crate) struct GraphCalls {
     /// All others, by process and time.
     pub(crate) others: Vec<GraphCall>,
     /// Ids of the texts that are names of such functions, and their functions.
-    pub(crate) functions: HashMap<i64, Function>,
+    pub(crate) functions: HashMap<i64, GraphFunction>,
     pub(crate) handles: Handles,
     /// Rows of calls whose times or process cannot be.
     pub(crate) impossible: Vec<i64>,
@@ -95,7 +95,7 @@ pub(crate) struct GraphCalls {
 /// The names of functions that are in the file.
 pub(crate) struct FunctionNames {
     /// By id of their text; one text may have several ids.
-    pub(crate) functions: HashMap<i64, Function>,
+    pub(crate) functions: HashMap<i64, GraphFunction>,
     /// Of the subclass `graph`.
     pub(crate) captures: Vec<String>,
     /// Of the subclass `graphLaunch`.
@@ -118,9 +118,9 @@ impl FunctionNames {
             let mut rows = select.query([prefix])?;
             while let Some(row) = rows.next()? {
                 let Ok(name) = row.get_ref(1)?.as_str() else { continue };
-                let Some(function) = Function::of(name) else { continue };
+                let Some(function) = GraphFunction::of(name) else { continue };
                 let list = match function {
-                    Function::Launch => Some(&mut names.launches),
+                    GraphFunction::Launch => Some(&mut names.launches),
                     other => other.is_of_capture().then_some(&mut names.captures),
                 };
                 if let Some(list) = list.filter(|list| !list.iter().any(|known| known == name)) {
@@ -138,7 +138,7 @@ impl GraphCalls {
     ///
     /// # Errors
     /// When the file cannot be read.
-    pub(crate) fn of(change: &Change<'_>, functions: HashMap<i64, Function>) -> Result<GraphCalls> {
+    pub(crate) fn of(change: &Change<'_>, functions: HashMap<i64, GraphFunction>) -> Result<GraphCalls> {
         let texts = change.args_table();
         let names: Vec<String> = functions.keys().map(i64::to_string).collect();
         let mut select = change.trace.prepare(&format!(
@@ -168,7 +168,11 @@ impl GraphCalls {
             let [stream, graph, exec] = calls.handles_of(row.get_ref(6)?);
             let process = calls.process(id, pid);
             let call = GraphCall { process, start, end, id, tid, function, stream, graph, exec };
-            if function == Function::Launch { calls.launches.push(call) } else { calls.others.push(call) }
+            if function == GraphFunction::Launch {
+                calls.launches.push(call)
+            } else {
+                calls.others.push(call)
+            }
         }
         for list in [&mut calls.launches, &mut calls.others] {
             list.sort_unstable_by_key(|call| (call.process, call.start, call.id));

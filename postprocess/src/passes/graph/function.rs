@@ -5,7 +5,7 @@ use crate::trace::arguments;
 
 /// What a call does to graphs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Function {
+pub(crate) enum GraphFunction {
     /// A stream begins to record what is launched on it.
     BeginCapture,
     /// It ends; a graph comes out.
@@ -30,9 +30,9 @@ pub(crate) const PREFIXES: [&str; 6] = [
     "cudaStreamEndCapture",
 ];
 
-impl Function {
+impl GraphFunction {
     /// The function of this name, if it is one of them.
-    pub(crate) fn of(name: &str) -> Option<Function> {
+    pub(crate) fn of(name: &str) -> Option<GraphFunction> {
         let plain = name.strip_prefix("hip").or_else(|| name.strip_prefix("cuda"))?;
         let plain = match plain.rsplit_once("_v") {
             Some((plain, version)) if version.bytes().all(|digit| digit.is_ascii_digit()) => plain,
@@ -40,27 +40,27 @@ impl Function {
         };
         let plain = plain.strip_suffix("_ptsz").or_else(|| plain.strip_suffix("_spt")).unwrap_or(plain);
         Some(match plain {
-            "StreamBeginCapture" => Function::BeginCapture,
-            "StreamEndCapture" => Function::EndCapture,
-            "GraphCreate" => Function::Create,
-            "GraphAddKernelNode" => Function::AddKernelNode,
+            "StreamBeginCapture" => GraphFunction::BeginCapture,
+            "StreamEndCapture" => GraphFunction::EndCapture,
+            "GraphCreate" => GraphFunction::Create,
+            "GraphAddKernelNode" => GraphFunction::AddKernelNode,
             "GraphInstantiate" | "GraphInstantiateWithFlags" | "GraphInstantiateWithParams" => {
-                Function::Instantiate
+                GraphFunction::Instantiate
             }
-            "GraphLaunch" => Function::Launch,
+            "GraphLaunch" => GraphFunction::Launch,
             _ => return None,
         })
     }
 
     /// Whether its calls are of the subclass `graph`.
     pub(crate) fn is_of_capture(self) -> bool {
-        matches!(self, Function::BeginCapture | Function::EndCapture | Function::Instantiate)
+        matches!(self, GraphFunction::BeginCapture | GraphFunction::EndCapture | GraphFunction::Instantiate)
     }
 }
 
 /// The stream of a launch of a graph, as its arguments say it; None of another function.
 pub(crate) fn stream_of_launch<'a>(function: &str, arguments: &'a str) -> Option<&'a str> {
-    (Function::of(function) == Some(Function::Launch)).then(|| launch_stream(arguments)).flatten()
+    (GraphFunction::of(function) == Some(GraphFunction::Launch)).then(|| launch_stream(arguments)).flatten()
 }
 
 /// The same of what is known to be such a launch.
@@ -75,23 +75,23 @@ mod tests {
     #[test]
     fn names_of_every_version_are_known() {
         for (name, function) in [
-            ("hipStreamBeginCapture", Some(Function::BeginCapture)),
-            ("hipStreamBeginCapture_spt", Some(Function::BeginCapture)),
-            ("cudaStreamBeginCapture_v10000", Some(Function::BeginCapture)),
-            ("cudaStreamEndCapture_ptsz_v10000", Some(Function::EndCapture)),
-            ("hipGraphInstantiate", Some(Function::Instantiate)),
-            ("cudaGraphInstantiateWithFlags_v11040", Some(Function::Instantiate)),
-            ("cudaGraphInstantiate_v12000", Some(Function::Instantiate)),
-            ("cudaGraphLaunch_ptsz_v10000", Some(Function::Launch)),
-            ("hipGraphLaunch_spt", Some(Function::Launch)),
-            ("hipGraphAddKernelNode", Some(Function::AddKernelNode)),
+            ("hipStreamBeginCapture", Some(GraphFunction::BeginCapture)),
+            ("hipStreamBeginCapture_spt", Some(GraphFunction::BeginCapture)),
+            ("cudaStreamBeginCapture_v10000", Some(GraphFunction::BeginCapture)),
+            ("cudaStreamEndCapture_ptsz_v10000", Some(GraphFunction::EndCapture)),
+            ("hipGraphInstantiate", Some(GraphFunction::Instantiate)),
+            ("cudaGraphInstantiateWithFlags_v11040", Some(GraphFunction::Instantiate)),
+            ("cudaGraphInstantiate_v12000", Some(GraphFunction::Instantiate)),
+            ("cudaGraphLaunch_ptsz_v10000", Some(GraphFunction::Launch)),
+            ("hipGraphLaunch_spt", Some(GraphFunction::Launch)),
+            ("hipGraphAddKernelNode", Some(GraphFunction::AddKernelNode)),
             ("hipGraphLaunchX", None),
             ("cudaGraphLaunch_vX", None),
             ("hipGraphExecDestroy", None),
             ("GraphLaunch", None),
             ("", None),
         ] {
-            assert_eq!(Function::of(name), function, "{name}");
+            assert_eq!(GraphFunction::of(name), function, "{name}");
         }
     }
 
@@ -105,7 +105,7 @@ mod tests {
             "hipGraphInstantiate",
             "cudaGraphLaunch_v10000",
         ] {
-            assert!(Function::of(name).is_some());
+            assert!(GraphFunction::of(name).is_some());
             assert!(PREFIXES.iter().any(|prefix| name.starts_with(prefix)), "{name}");
         }
     }

@@ -6,7 +6,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::call::{GraphCall, GraphProcess, HandleNumber, NO_HANDLE};
-use super::function::Function;
+use super::function::GraphFunction;
 
 /// A graph as it came to be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,7 +82,7 @@ impl GraphHistory {
         for calls in calls.chunk_by(|one, other| one.process == other.process) {
             let mut now = Now::default();
             for call in calls {
-                let has_launch = call.function == Function::AddKernelNode && has_launch(call.id)?;
+                let has_launch = call.function == GraphFunction::AddKernelNode && has_launch(call.id)?;
                 history.take(call, has_launch, &mut now);
             }
             history.unfinished += now.captures.len() as u64;
@@ -96,7 +96,7 @@ impl GraphHistory {
 
     fn take(&mut self, call: &GraphCall, has_launch: bool, now: &mut Now) {
         match call.function {
-            Function::BeginCapture => {
+            GraphFunction::BeginCapture => {
                 let unfinished = now.captures.insert(call.stream, self.graphs.len());
                 self.unfinished += u64::from(unfinished.is_some());
                 if let Some(at) = unfinished {
@@ -109,7 +109,7 @@ impl GraphHistory {
                     ..graph(call, call.stream)
                 });
             }
-            Function::EndCapture => match now.captures.remove(&call.stream) {
+            GraphFunction::EndCapture => match now.captures.remove(&call.stream) {
                 Some(at) => {
                     self.graphs[at].end = call.end;
                     self.graphs[at].handle = call.graph;
@@ -124,11 +124,11 @@ impl GraphHistory {
                     now.graphs.remove(&call.graph);
                 }
             },
-            Function::Create => {
+            GraphFunction::Create => {
                 now.graphs.remove(&call.graph);
             }
-            Function::AddKernelNode => self.add_node(call, has_launch, now),
-            Function::Instantiate => {
+            GraphFunction::AddKernelNode => self.add_node(call, has_launch, now),
+            GraphFunction::Instantiate => {
                 let known = now.graphs.get(&call.graph).copied();
                 // By hand, with kernels of which not even the names are known: its launches tell more.
                 let known = known.filter(|at| {
@@ -138,7 +138,7 @@ impl GraphHistory {
                 self.execs.entry((call.process, call.exec)).or_default().push((call.start, known.is_some()));
                 self.instances.extend(known.map(|graph| Instance { graph, exec: call.exec }));
             }
-            Function::Launch => {}
+            GraphFunction::Launch => {}
         }
     }
 

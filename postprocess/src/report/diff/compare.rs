@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use anyhow::Result;
 use serde::{Serialize, Serializer};
 
-use super::division::{Part, Role};
+use super::division::{Role, RunPart};
 use super::read::{DiffSums, PartTotal, Spent};
 use super::replaced::pairs;
 use super::{DiffOptions, EFFECT_PERCENT, FALSE_DISCOVERIES, Sampled, UnitKind};
@@ -72,7 +72,7 @@ pub struct RowModes {
 
 /// Something that A and B have, or one of them.
 #[derive(Debug, Clone, Serialize)]
-pub struct Row {
+pub struct DiffRow {
     /// What it is.
     pub kind: UnitKind,
     /// Its name in A, or in B where A has none of it.
@@ -162,7 +162,7 @@ type OneSided = [Vec<(u32, Vec<PartTotal>)>; 2];
 /// What is compared, and how.
 pub(super) struct Comparing<'a> {
     sums: &'a DiffSums<'a>,
-    parts: &'a [Part],
+    parts: &'a [RunPart],
     runs: &'a [Spent],
     of_side: &'a [usize],
     sampled: Sampled,
@@ -176,7 +176,7 @@ pub(super) struct Comparing<'a> {
 
 impl<'a> Comparing<'a> {
     pub(super) fn new(
-        (sums, parts, runs, of_side): (&'a DiffSums<'a>, &'a [Part], &'a [Spent], &'a [usize]),
+        (sums, parts, runs, of_side): (&'a DiffSums<'a>, &'a [RunPart], &'a [Spent], &'a [usize]),
         shapes: &'a [Vec<u32>],
         sampled: Sampled,
         options: &'a DiffOptions<'a>,
@@ -192,7 +192,7 @@ impl<'a> Comparing<'a> {
             .flat_map(|(at, shapes)| shapes.iter().map(move |shape| (*shape, at)))
             .collect();
         let mut scope_of = Vec::with_capacity(parts.len());
-        for (part, Part { file, role, .. }) in parts.iter().enumerate() {
+        for (part, RunPart { file, role, .. }) in parts.iter().enumerate() {
             let of = match role {
                 Role::Skipped => None,
                 Role::Outside => Some(rest),
@@ -220,7 +220,7 @@ impl<'a> Comparing<'a> {
     ///
     /// # Errors
     /// When a temporary file cannot be read.
-    pub(super) fn rows(&self, mut samples: Sorted<PartTotal>) -> Result<(Vec<Row>, usize)> {
+    pub(super) fn rows(&self, mut samples: Sorted<PartTotal>) -> Result<(Vec<DiffRow>, usize)> {
         let mut rows = self.totals();
         let mut one_sided: BTreeMap<usize, OneSided> = BTreeMap::new();
         let mut next = samples.next()?;
@@ -249,14 +249,14 @@ impl<'a> Comparing<'a> {
             }
         }
         rows.sort_by(|one, other| {
-            let key = |row: &Row| match row.kind {
+            let key = |row: &DiffRow| match row.kind {
                 UnitKind::Total => u8::from(row.group != WHOLE_RUN),
                 _ => 2 + row.result.order(),
             };
             let by_effect = other.effect_ns.abs().total_cmp(&one.effect_ns.abs());
             let by_effect = if one.kind == UnitKind::Total { std::cmp::Ordering::Equal } else { by_effect };
             key(one).cmp(&key(other)).then(by_effect).then_with(|| {
-                let name = |row: &Row| {
+                let name = |row: &DiffRow| {
                     (row.kind != UnitKind::Total).then(|| (row.kind, row.name.clone(), row.group.clone()))
                 };
                 name(one).cmp(&name(other))
@@ -266,7 +266,7 @@ impl<'a> Comparing<'a> {
     }
 
     /// The rows of the whole runs, and of the iterations of each group.
-    fn totals(&self) -> Vec<Row> {
+    fn totals(&self) -> Vec<DiffRow> {
         const NAMES: [&str; 5] = ["wall", "busy", "idle", "exposed communication", "exposed copies"];
         let each = |spent: &Spent| {
             [
@@ -285,8 +285,8 @@ impl<'a> Comparing<'a> {
         };
         let runs: Vec<(usize, [u64; 5])> = self.runs.iter().map(each).enumerate().collect();
         let of_scope = |scope: usize| -> Vec<(usize, [u64; 5])> {
-            let of = |(part, _): &(usize, &Part)| self.scope_of[*part] == Some(scope);
-            let spent = |(number, part): (usize, &Part)| {
+            let of = |(part, _): &(usize, &RunPart)| self.scope_of[*part] == Some(scope);
+            let spent = |(number, part): (usize, &RunPart)| {
                 let spent =
                     self.sums.spent.get(&(number as u32)).map(|(spent, _)| *spent).unwrap_or_default();
                 (part.file, each(&Spent { wall_ns: part.wall_ns, ..spent }))
@@ -320,7 +320,7 @@ impl<'a> Comparing<'a> {
         &self,
         unit: u32,
         of_unit: BTreeMap<usize, Vec<PartTotal>>,
-        rows: &mut Vec<Row>,
+        rows: &mut Vec<DiffRow>,
         one_sided: &mut BTreeMap<usize, OneSided>,
     ) {
         let side = |sample: &PartTotal| self.of_side[self.parts[sample.part as usize].file];
@@ -355,7 +355,7 @@ impl<'a> Comparing<'a> {
     }
 
     /// Adds rows of kernels that one side alone has: of those in the place of others together with these.
-    fn replaced(&self, at: usize, [gone, new]: OneSided, rows: &mut Vec<Row>) {
+    fn replaced(&self, at: usize, [gone, new]: OneSided, rows: &mut Vec<DiffRow>) {
         let scope = &self.scopes[at];
         let launches = |units: &[(u32, Vec<PartTotal>)], side: usize| -> Vec<(u32, u64)> {
             let parts = scope.parts(self.of_side, side).max(1) as f64;
@@ -377,7 +377,7 @@ impl<'a> Comparing<'a> {
             samples.extend(&new[b]);
             let taken = self.taken(at, UnitKind::Kernel, &samples);
             let found = self.row(scope, self.sums.units.get(*a).name.clone(), &taken);
-            rows.extend(found.map(|row| Row {
+            rows.extend(found.map(|row| DiffRow {
                 replaced_by: Some(self.sums.units.get(*b).name.clone()),
                 a_modes: self.modes(*a, 0),
                 b_modes: self.modes(*b, 1),
@@ -393,7 +393,7 @@ impl<'a> Comparing<'a> {
     }
 
     /// The row of what one side alone has.
-    fn alone(&self, scope: &Scope, unit: u32, samples: &[PartTotal], side: usize) -> Row {
+    fn alone(&self, scope: &Scope, unit: u32, samples: &[PartTotal], side: usize) -> DiffRow {
         let at = self.scopes.iter().position(|other| other.label == scope.label).unwrap_or(0);
         let of = self.sums.units.get(unit);
         let taken = self.taken(at, of.kind, samples);
@@ -446,7 +446,7 @@ impl<'a> Comparing<'a> {
     }
 
     /// Compares two sides; None where there is nothing on one of them.
-    fn row(&self, scope: &Scope, name: String, taken: &Taken) -> Option<Row> {
+    fn row(&self, scope: &Scope, name: String, taken: &Taken) -> Option<DiffRow> {
         let of = |side: usize| {
             let files = taken.values.iter().zip(self.of_side);
             files.filter(move |(values, of)| **of == side && !values.is_empty()).map(|(values, _)| values)
@@ -491,7 +491,7 @@ impl<'a> Comparing<'a> {
     }
 
     /// A row with what is known before anything is compared.
-    fn blank(&self, scope: &Scope, name: String, taken: &Taken) -> Row {
+    fn blank(&self, scope: &Scope, name: String, taken: &Taken) -> DiffRow {
         let parts =
             |side| if self.has_blocks() { self.files(side) } else { scope.parts(self.of_side, side) as f64 };
         let calls =
@@ -500,7 +500,7 @@ impl<'a> Comparing<'a> {
             let all = self.spent(side, taken.kind);
             if all > 0.0 { 100.0 * taken.totals[side] as f64 / self.files(side) / all } else { 0.0 }
         };
-        Row {
+        DiffRow {
             kind: taken.kind,
             name,
             replaced_by: None,

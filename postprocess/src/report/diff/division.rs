@@ -15,7 +15,7 @@ const AT_ONCE: usize = 64;
 
 /// A part of a run, of all files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Part {
+pub(super) struct RunPart {
     /// Its file.
     pub(super) file: usize,
     pub(super) role: Role,
@@ -74,10 +74,10 @@ impl Division {
         (source, file): (&ComparedTrace<'_>, usize),
         marker: &str,
         skip: usize,
-        parts: &mut Vec<Part>,
+        parts: &mut Vec<RunPart>,
     ) -> Result<Division> {
         let outside = parts.len() as u32;
-        parts.push(Part { file, role: Role::Outside, wall_ns: 0 });
+        parts.push(RunPart { file, role: Role::Outside, wall_ns: 0 });
         let mut by_thread: FxHashMap<ThreadKey, Ranges> = FxHashMap::default();
         let mut by_process: FxHashMap<[i64; 2], Ranges> = FxHashMap::default();
         let mut all = Ranges::default();
@@ -89,7 +89,7 @@ impl Division {
             let range = (start, end, parts.len() as u32);
             let of_thread = by_thread.entry(thread).or_default();
             let role = if of_thread.ranges.len() < skip { Role::Skipped } else { Role::Counts };
-            parts.push(Part { file, role, wall_ns: end.abs_diff(start) });
+            parts.push(RunPart { file, role, wall_ns: end.abs_diff(start) });
             of_thread.ranges.push(range);
             by_process.entry([thread[0], thread[1]]).or_default().ranges.push(range);
             all.ranges.push(range);
@@ -106,11 +106,11 @@ impl Division {
     pub(super) fn of_blocks(
         file: usize,
         (starts, count): (Sorter<i64>, u64),
-        parts: &mut Vec<Part>,
+        parts: &mut Vec<RunPart>,
     ) -> Result<Division> {
         let first = parts.len() as u32;
         let blocks = (count as usize).clamp(1, BLOCKS);
-        parts.extend(vec![Part { file, role: Role::Counts, wall_ns: 0 }; blocks]);
+        parts.extend(vec![RunPart { file, role: Role::Counts, wall_ns: 0 }; blocks]);
         let (mut edges, mut read) = (Vec::new(), 0);
         let mut starts = starts.sorted()?;
         while let Some(start) = starts.next()? {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use regex::Regex;
 
 use super::compare::WHOLE_RUN;
-use super::{ChangeVerdict, EFFECT_PERCENT, FALSE_DISCOVERIES, Row, UnitKind};
+use super::{ChangeVerdict, DiffRow, EFFECT_PERCENT, FALSE_DISCOVERIES, UnitKind};
 use crate::pattern::pattern;
 
 /// A rule.
@@ -72,7 +72,7 @@ impl std::str::FromStr for ChangeRule {
 }
 
 impl Condition {
-    fn holds(self, row: &Row) -> bool {
+    fn holds(self, row: &DiffRow) -> bool {
         match self {
             Condition::New => row.result == ChangeVerdict::New,
             Condition::Gone => row.result == ChangeVerdict::Gone,
@@ -81,7 +81,7 @@ impl Condition {
     }
 
     /// Whether the measured change is that large, sure or not.
-    fn is_reached(self, row: &Row) -> bool {
+    fn is_reached(self, row: &DiffRow) -> bool {
         match self {
             Condition::New | Condition::Gone => false,
             Condition::Longer(percent) => change(row) >= percent && change(row) > 0.0,
@@ -91,12 +91,12 @@ impl Condition {
     }
 }
 
-fn is_sure(row: &Row) -> bool {
+fn is_sure(row: &DiffRow) -> bool {
     row.q.is_some_and(|q| q < FALSE_DISCOVERIES)
 }
 
 /// In percent; of what took no time before without end.
-fn change(row: &Row) -> f64 {
+fn change(row: &DiffRow) -> f64 {
     row.change_percent.unwrap_or(if row.change_ns > 0.0 { f64::INFINITY } else { 0.0 })
 }
 
@@ -110,17 +110,17 @@ impl ChangeRule {
     ///
     /// Of what takes a share of the run that counts, two things leave a rule about its time undecided: a name that was tested in no group of
     /// iterations, and one that was not tested in some group, or is new or gone there, where what was measured is as large a change.
-    pub fn judge<'a>(&self, rows: &'a [Row]) -> Judged<'a> {
-        let is_meant = |row: &&Row| {
+    pub fn judge<'a>(&self, rows: &'a [DiffRow]) -> Judged<'a> {
+        let is_meant = |row: &&DiffRow| {
             let of = row.replaced_by.as_deref().is_some_and(|name| self.names.is_match(name));
             row.kind == self.kind && (of || self.names.is_match(&row.name))
         };
-        let meant: Vec<&Row> = rows.iter().filter(is_meant).collect();
+        let meant: Vec<&DiffRow> = rows.iter().filter(is_meant).collect();
         if meant.is_empty() {
             let asks_for_presence = matches!(self.condition, Condition::New | Condition::Gone);
             return if asks_for_presence { Judged::HoldsNot } else { Judged::NoMatch };
         }
-        let names = |rows: &mut dyn Iterator<Item = &&'a Row>| -> Vec<&'a str> {
+        let names = |rows: &mut dyn Iterator<Item = &&'a DiffRow>| -> Vec<&'a str> {
             let mut names: Vec<&str> = Vec::new();
             for row in rows {
                 if !names.contains(&row.name.as_str()) {
@@ -141,7 +141,7 @@ impl ChangeRule {
             *is_known.entry(&row.name).or_default() |= row.q.is_some();
         }
         // A whole run is one value: it takes longer if it has more iterations.
-        let is_doubtful = |row: &Row| {
+        let is_doubtful = |row: &DiffRow| {
             let is_large = row.group != WHOLE_RUN && self.condition.is_reached(row);
             row.q.is_none() && (!is_known[row.name.as_str()] || is_large)
         };

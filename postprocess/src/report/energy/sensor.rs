@@ -27,7 +27,7 @@ pub enum PowerSensor {
 
 /// A time of which the energy is known.
 #[derive(Debug, Clone)]
-pub(super) struct Step {
+pub(super) struct EnergyStep {
     pub(super) start: i64,
     pub(super) end: i64,
     pub(super) joules: f64,
@@ -39,9 +39,9 @@ pub(super) struct Step {
     pub(super) joules_per_busy_ns: f64,
 }
 
-impl Step {
-    fn new((start, end): (i64, i64), joules: f64) -> Step {
-        Step { start, end, joules, busy_ns: 0, runs: RunningOps::Nothing, joules_per_busy_ns: 0.0 }
+impl EnergyStep {
+    fn new((start, end): (i64, i64), joules: f64) -> EnergyStep {
+        EnergyStep { start, end, joules, busy_ns: 0, runs: RunningOps::Nothing, joules_per_busy_ns: 0.0 }
     }
 
     fn is_possible(&self) -> bool {
@@ -57,7 +57,7 @@ impl Step {
 #[derive(Debug)]
 pub(super) struct Steps {
     pub(super) sensor: PowerSensor,
-    pub(super) steps: Vec<Step>,
+    pub(super) steps: Vec<EnergyStep>,
     /// Between two readings, where the recorders that read this GPU said it; the longest of theirs.
     period_ns: Option<u64>,
 }
@@ -65,7 +65,7 @@ pub(super) struct Steps {
 impl Steps {
     /// How long a step is: of half of them at most, or the time between two readings of a sensor that stays the same for long.
     pub(super) fn step_ns(&self) -> u64 {
-        let mut lengths: Vec<u64> = self.steps.iter().map(Step::length).collect();
+        let mut lengths: Vec<u64> = self.steps.iter().map(EnergyStep::length).collect();
         let middle = lengths.len() / 2;
         let median = if lengths.is_empty() { 0 } else { *lengths.select_nth_unstable(middle).1 };
         match self.sensor {
@@ -117,7 +117,7 @@ pub(super) fn steps(trace: &Connection) -> Result<BTreeMap<i64, Steps>> {
             let period_ns = of_readings.max().copied();
             let steps = match sensor {
                 PowerSensor::Energy => of_counter(&readings),
-                PowerSensor::Power => readings.iter().map(of_power).filter(Step::is_possible).collect(),
+                PowerSensor::Power => readings.iter().map(of_power).filter(EnergyStep::is_possible).collect(),
             };
             if !steps.is_empty() {
                 found.entry(gpu).or_insert(Steps { sensor, steps, period_ns });
@@ -166,7 +166,7 @@ fn number(value: ValueRef<'_>) -> Option<f64> {
 }
 
 /// From one change of the counter to the next, where it was read all the time between them and did not go back.
-fn of_counter(readings: &[Reading]) -> Vec<Step> {
+fn of_counter(readings: &[Reading]) -> Vec<EnergyStep> {
     let mut steps = Vec::new();
     // The last change that was seen.
     let mut changed: Option<i64> = None;
@@ -175,17 +175,17 @@ fn of_counter(readings: &[Reading]) -> Vec<Step> {
         if other.start > one.end || other.value < one.value {
             changed = None;
         } else if other.value > one.value {
-            let step = changed.map(|from| Step::new((from, other.start), other.value - one.value));
-            steps.extend(step.filter(Step::is_possible));
+            let step = changed.map(|from| EnergyStep::new((from, other.start), other.value - one.value));
+            steps.extend(step.filter(EnergyStep::is_possible));
             changed = Some(other.start);
         }
     }
     steps
 }
 
-fn of_power(reading: &Reading) -> Step {
+fn of_power(reading: &Reading) -> EnergyStep {
     let seconds = reading.end.abs_diff(reading.start) as f64 / 1e9;
-    Step::new((reading.start, reading.end), reading.value * seconds)
+    EnergyStep::new((reading.start, reading.end), reading.value * seconds)
 }
 
 #[cfg(test)]

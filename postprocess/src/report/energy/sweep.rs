@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BinaryHeap};
 use anyhow::Result;
 
 use super::groups::GroupedOp;
-use super::sensor::Step;
+use super::sensor::EnergyStep;
 
 /// What ran in a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -96,7 +96,7 @@ impl EnergySweep {
     /// Those of `ended`.
     pub(super) fn begin(
         &mut self,
-        steps: &mut [Step],
+        steps: &mut [EnergyStep],
         op: &GroupedOp,
         ended: &mut impl FnMut(i64, Share) -> Result<()>,
     ) -> Result<()> {
@@ -124,7 +124,7 @@ impl EnergySweep {
     /// Those of `ended`.
     pub(super) fn finish(
         mut self,
-        steps: &mut [Step],
+        steps: &mut [EnergyStep],
         ended: &mut impl FnMut(i64, Share) -> Result<()>,
     ) -> Result<()> {
         self.end_until(steps, i64::MAX, ended)
@@ -132,7 +132,7 @@ impl EnergySweep {
 
     fn end_until(
         &mut self,
-        steps: &mut [Step],
+        steps: &mut [EnergyStep],
         time: i64,
         ended: &mut impl FnMut(i64, Share) -> Result<()>,
     ) -> Result<()> {
@@ -165,7 +165,7 @@ impl EnergySweep {
         }
     }
 
-    fn advance(&mut self, steps: &mut [Step], time: i64) {
+    fn advance(&mut self, steps: &mut [EnergyStep], time: i64) {
         while self.now < time {
             let Some(step) = steps.get_mut(self.step) else { break };
             if step.end <= self.now {

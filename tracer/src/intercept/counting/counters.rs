@@ -11,7 +11,7 @@ use rpd_transport::records::Analyzed;
 use rpd_transport::source::{AnalysisText, Block, CandidateText, Finding, Outcome};
 use rpd_transport::{analyzed, log, recorder};
 
-use super::CountedKernel;
+use super::CountingKernel;
 use crate::gpu::kernels;
 use crate::hsa_runtime::abi::Agent;
 use crate::hsa_runtime::agent::Gpu;
@@ -145,7 +145,7 @@ pub(in crate::intercept) struct CountedBlock {
 
 /// The counters of one kernel, and what they have counted.
 pub(in crate::intercept) struct BlockCounters {
-    pub(in crate::intercept) kernel: Arc<CountedKernel>,
+    pub(in crate::intercept) kernel: Arc<CountingKernel>,
     gpu: &'static Gpu,
     memory: Arc<CounterMemory>,
     /// Where its counters begin there, in bytes.
@@ -176,7 +176,7 @@ impl BlockCounters {
 
     /// Those of `kernel`, which are zero, from byte `from` of `memory` on.
     pub(in crate::intercept) fn new(
-        kernel: Arc<CountedKernel>,
+        kernel: Arc<CountingKernel>,
         gpu: &'static Gpu,
         memory: Arc<CounterMemory>,
         (from, count): (usize, usize),

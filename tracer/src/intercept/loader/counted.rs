@@ -20,7 +20,9 @@ use crate::gpu::{kernels, selection};
 use crate::hsa_runtime::agent::Gpu;
 use crate::intercept::candidate::CandidateError;
 use crate::intercept::choice::Planned;
-use crate::intercept::counting::{BlockCounters, CountedBlock, CountedKernel, CounterMemory, CountingConfig};
+use crate::intercept::counting::{
+    BlockCounters, CountedBlock, CounterMemory, CountingConfig, CountingKernel,
+};
 use crate::intercept::runtime::{LoadedCandidate, Runtime};
 
 /// How long counters and what names them may take to be written or read.
@@ -250,7 +252,7 @@ impl Loader {
             let number =
                 kernels::add_replacement(original.kernel, gpu.index, facts, code_object, outcome, true);
             let slots: Vec<u64> = kernel.slots.iter().map(|slot| at(slot.descriptor)).collect();
-            let counted = Arc::new(CountedKernel::new(config, number, &slots, kernel.clone()));
+            let counted = Arc::new(CountingKernel::new(config, number, &slots, kernel.clone()));
             let blocks = blocks(made, kernel, config.options.variant, &lines, original.kernel);
             let counters = BlockCounters::new(
                 counted,
@@ -303,14 +305,15 @@ fn blocks(
     lines: &SourceLines,
     number: KernelId,
 ) -> Vec<CountedBlock> {
-    let function =
-        |block: &counting::Block| made.functions.get(block.function as usize).map_or("", String::as_str);
-    let is_its = |block: &&counting::Block| {
+    let function = |block: &counting::RewrittenBlock| {
+        made.functions.get(block.function as usize).map_or("", String::as_str)
+    };
+    let is_its = |block: &&counting::RewrittenBlock| {
         let function = function(block);
         function == kernel.name || made.kernels.iter().all(|other| other.name != function)
     };
     let own = made.blocks[kernel.blocks.clone()].iter().filter(is_its).enumerate();
-    let counted = |(place, block): (usize, &counting::Block)| {
+    let counted = |(place, block): (usize, &counting::RewrittenBlock)| {
         let (file, line) =
             (block.start..block.end).step_by(4).find_map(|at| lines.at(at)).unwrap_or_default();
         let first = block.counter as usize;

@@ -34,7 +34,7 @@ impl AnalyzedCode {
 }
 
 /// What the thread is to do.
-pub(super) enum Work {
+pub(super) enum AnalysisWork {
     /// These bytes came, of one sub-buffer.
     Bytes(Arc<Pool>, Arc<Dispatched>, Vec<u8>),
     /// No more come: whether the kernel has run to its end, and what was wrong.
@@ -50,10 +50,10 @@ pub(super) struct DispatchAnalysis {
 }
 
 /// The body of the thread.
-pub(super) fn work(all: Vec<Work>) {
+pub(super) fn work(all: Vec<AnalysisWork>) {
     for work in all {
         match work {
-            Work::Bytes(pool, dispatch, bytes) => {
+            AnalysisWork::Bytes(pool, dispatch, bytes) => {
                 of_dispatch(&pool, &dispatch, |analysis, subject| {
                     analysis.bytes(&bytes, subject);
                     log(analysis.take_log());
@@ -64,7 +64,7 @@ pub(super) fn work(all: Vec<Work>) {
                     handlers.iter().for_each(|handler| handler.bytes(&pool, &dispatch, &bytes));
                 }
             }
-            Work::End(pool, dispatch, completed, trouble) => {
+            AnalysisWork::End(pool, dispatch, completed, trouble) => {
                 of_dispatch(&pool, &dispatch, |_, _| {});
                 let analyses = reports(&dispatch, &trouble);
                 handlers::end(Ending { pool, dispatch, completed, trouble, analyses }, 0);

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
-use rpd_analyzers::handler_protocol::{HandledDispatch, HandlerReport, Reply, Request, receive, send};
+use rpd_analyzers::handler_protocol::{HandledDispatch, HandlerReport, HandlerRequest, Reply, receive, send};
 use rpd_preload::errands::Errands;
 use rpd_preload::lock::lock;
 use rpd_schema::Finding;
@@ -128,7 +128,7 @@ impl Conversation {
         let memory = options.read(true).write(true).create_new(true).mode(0o600).open(&path)?;
         let conversation = CheckedFile::new(File::from(OwnedFd::from(stream)))
             .and_then(|stream| Ok(Conversation { stream, memory: CheckedFile::new(memory)? }));
-        let hello = Request::Hello { process, memory: path.to_string_lossy().into_owned() };
+        let hello = HandlerRequest::Hello { process, memory: path.to_string_lossy().into_owned() };
         let greeted = conversation.and_then(|conversation| {
             let reply = conversation.ask(&hello)?;
             Ok((conversation, reply))
@@ -141,7 +141,7 @@ impl Conversation {
         }
     }
 
-    fn ask(&self, request: &Request) -> io::Result<Reply> {
+    fn ask(&self, request: &HandlerRequest) -> io::Result<Reply> {
         let mut stream = self.stream.get()?;
         let answered = send(&mut stream, request).and_then(|()| receive(&mut BufReader::new(stream)));
         match answered {
@@ -257,7 +257,7 @@ impl UserHandler {
         let given = lock(&self.link).with(self, |conversation, begun| {
             begin(conversation, begun, pool, dispatch)?;
             conversation.memory.get()?.write_all_at(bytes, 0)?;
-            conversation.ask(&Request::Bytes { id, length: bytes.len() as u64 }).map(drop)
+            conversation.ask(&HandlerRequest::Bytes { id, length: bytes.len() as u64 }).map(drop)
         });
         if !given {
             self.miss(dispatch, bytes.len());
@@ -281,7 +281,7 @@ impl UserHandler {
         link.with(self, |conversation, begun| {
             begin(conversation, begun, pool, dispatch)?;
             begun.remove(&id);
-            match conversation.ask(&Request::End { id, completed })? {
+            match conversation.ask(&HandlerRequest::End { id, completed })? {
                 Reply::Report(found) => report = found,
                 _ => return Err(io::Error::other("it does not answer as a handler does")),
             }
@@ -332,7 +332,7 @@ fn begin(
         filter: pool.config.filter.ranges(),
         files: subject.files.all().map(|(hash, name)| (hash, name.to_string())).collect(),
     };
-    conversation.ask(&Request::Begin(dispatch)).map(drop)
+    conversation.ask(&HandlerRequest::Begin(dispatch)).map(drop)
 }
 
 /// No more bytes come: asks the handlers from number `next` on, one after the other, and hands over what all have found.

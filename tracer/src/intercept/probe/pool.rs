@@ -12,7 +12,7 @@ use rpd_preload::lock::{lock, lock_within};
 use rpd_transport::records::KernelId;
 use rpd_transport::{log, recorder};
 
-use super::analysis::{self, AnalyzedCode, DispatchAnalysis, Work};
+use super::analysis::{self, AnalysisWork, AnalyzedCode, DispatchAnalysis};
 use super::memory::MessageMemory;
 use super::{ProbeConfig, reader};
 use crate::hsa_runtime::agent::Gpu;
@@ -44,7 +44,7 @@ pub(crate) struct Pool {
     /// Dispatches that wait for memory. Later ones have to wait too: one that is behind another in a queue would keep what that needs.
     waiting: AtomicUsize,
     begun: ArrayQueue<Arc<Dispatched>>,
-    pub(super) analysis: &'static Errands<Work>,
+    pub(super) analysis: &'static Errands<AnalysisWork>,
     /// Dispatches for which there was neither memory nor a gate.
     missed: AtomicU64,
     reader: OnceLock<Thread>,

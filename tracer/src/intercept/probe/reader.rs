@@ -12,7 +12,7 @@ use rpd_preload::clock::{self, Clock};
 use rpd_preload::threads;
 use rpd_transport::{provoked, recorder};
 
-use super::analysis::Work;
+use super::analysis::AnalysisWork;
 use super::memory::MessageMemory;
 use super::pool::{Dispatched, Pool};
 
@@ -200,7 +200,7 @@ impl HandOf<'_> {
         let weight = bytes.len();
         let patience = if hand.drops { Duration::ZERO } else { PATIENCE };
         let analysis = hand.pool.analysis;
-        let work = || Work::Bytes(Arc::clone(&hand.pool), Arc::clone(dispatch), bytes.to_vec());
+        let work = || AnalysisWork::Bytes(Arc::clone(&hand.pool), Arc::clone(dispatch), bytes.to_vec());
         hand.drops =
             hand.is_mute || !analysis.wait_for_room(weight, patience) || !analysis.add(work(), weight);
         if hand.drops {
@@ -213,7 +213,7 @@ impl HandOf<'_> {
             return;
         }
         let HandOf { hand, dispatch, .. } = self;
-        let end = Work::End(Arc::clone(&hand.pool), Arc::clone(dispatch), completed, trouble);
+        let end = AnalysisWork::End(Arc::clone(&hand.pool), Arc::clone(dispatch), completed, trouble);
         if !hand.pool.analysis.add(end, 0) {
             super::analysis::unanalyzed(&hand.pool, dispatch, completed);
         }

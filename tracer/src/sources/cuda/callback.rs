@@ -12,7 +12,7 @@ use super::attach;
 use super::detail::{Behind, WAITS_FOR_CONTEXT, WAITS_FOR_STREAM};
 use super::functions::{self, Functions, WaitsFor};
 use super::library::Cupti;
-use super::record::Detail;
+use super::record::CallDetail;
 use super::{arguments, modules};
 use crate::guard::guard;
 
@@ -107,7 +107,7 @@ unsafe fn waited(cupti: &Cupti, waits_for: WaitsFor, data: &CallbackData) -> Opt
     let context = data.context_uid;
     let detail = match waits_for {
         WaitsFor::Context => {
-            Detail::Synchronization { kind: WAITS_FOR_CONTEXT, context, stream: 0, event: 0 }
+            CallDetail::Synchronization { kind: WAITS_FOR_CONTEXT, context, stream: 0, event: 0 }
         }
         WaitsFor::Stream { per_thread } => {
             let ask = cupti.get_stream_id.filter(|_| !data.parameters.is_null())?;
@@ -124,7 +124,7 @@ unsafe fn waited(cupti: &Cupti, waits_for: WaitsFor, data: &CallbackData) -> Opt
             if answer != status::SUCCESS {
                 return None;
             }
-            Detail::Synchronization { kind: WAITS_FOR_STREAM, context, stream, event: 0 }
+            CallDetail::Synchronization { kind: WAITS_FOR_STREAM, context, stream, event: 0 }
         }
     };
     Some(Behind::detail(&detail))

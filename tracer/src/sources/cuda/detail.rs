@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 
 use super::arguments;
 use super::functions::CudaFunction;
-use super::record::Detail;
+use super::record::CallDetail;
 
 /// How many flushes it is kept for, if no record of its call comes.
 const MOST_FLUSHES: u32 = 16;
@@ -57,15 +57,15 @@ impl Behind {
     }
 
     /// By a record of CUPTI's.
-    pub(super) fn detail(detail: &Detail) -> Behind {
+    pub(super) fn detail(detail: &CallDetail) -> Behind {
         let words = |words: &[u32]| words.iter().flat_map(|word| word.to_ne_bytes()).collect::<Vec<_>>();
         match *detail {
-            Detail::Memory { kind, address, bytes, source } => {
+            CallDetail::Memory { kind, address, bytes, source } => {
                 let file = file_name(source);
                 let file = &file[..file.len().min(LONGEST_FILE)];
                 Behind::of(MEMORY, &[&address.to_ne_bytes(), &bytes.to_ne_bytes(), &words(&[kind]), file])
             }
-            Detail::Synchronization { kind, context, stream, event } => {
+            CallDetail::Synchronization { kind, context, stream, event } => {
                 Behind::of(SYNCHRONIZATION, &[&words(&[kind, context, stream, event])])
             }
         }
@@ -202,7 +202,7 @@ mod tests {
     fn in_words() {
         let function = CudaFunction::new("cudaMalloc", &CudaFilter::default());
         let shown = |detail| text(&function, Behind::detail(&detail).bytes());
-        let memory = |source: usize| Detail::Memory { kind: 3, address: 0x7f00, bytes: 512, source };
+        let memory = |source: usize| CallDetail::Memory { kind: 3, address: 0x7f00, bytes: 512, source };
         let unnamed = "ptr=0x7f00 | size=0x200 | memory=device";
         assert_eq!(shown(memory(0)), unnamed);
         let path = std::env::current_exe().unwrap();
@@ -214,7 +214,7 @@ mod tests {
             assert_eq!(shown(memory(other.as_ptr() as usize)), unnamed, "{other:?}");
         }
         assert_eq!([1, usize::MAX - 3].map(|address| shown(memory(address))), [unnamed; 2]);
-        let waits = |kind| shown(Detail::Synchronization { kind, context: 1, stream: 13, event: 4 });
+        let waits = |kind| shown(CallDetail::Synchronization { kind, context: 1, stream: 13, event: 4 });
         assert_eq!([1, 2, 3, 4].map(waits), ["event=4", "stream=0xd | event=4", "stream=0xd", "context=1"]);
         assert_eq!(text(&function, &[]), "");
         assert_eq!(text(&function, &[9, 9]), "");
@@ -225,7 +225,7 @@ mod tests {
     #[test]
     fn what_nobody_asks_for_goes() {
         let mut details = Details::default();
-        let detail = Detail::Synchronization { kind: WAITS_FOR_CONTEXT, context: 1, stream: 0, event: 0 };
+        let detail = CallDetail::Synchronization { kind: WAITS_FOR_CONTEXT, context: 1, stream: 0, event: 0 };
         let behind = Behind::detail(&detail);
         details.add(7, behind);
         details.add(8, behind);

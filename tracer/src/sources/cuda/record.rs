@@ -154,14 +154,14 @@ pub(super) enum Activity {
     Call(ApiCall),
     Operation(Operation),
     /// What else is known of the call of that number.
-    Detail(u32, Detail),
+    Detail(u32, CallDetail),
     /// What is known of the process.
     Fact(Fact),
 }
 
 /// See [`Activity`].
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Detail {
+pub(super) enum CallDetail {
     /// CUpti_ActivityMemoryKind, the address, and where the path of the program or library that asked for it lay; 0 where CUPTI does not know that.
     Memory { kind: u32, address: u64, bytes: u64, source: usize },
     /// CUpti_ActivitySynchronizationType, and what was waited for.
@@ -339,7 +339,7 @@ pub(super) unsafe fn activity(record: *const u8, version: u32) -> Option<Activit
                 what: What::Graph(read(record, &graph::GRAPH)),
             }),
             kind::MEMORY2 => {
-                let detail = Detail::Memory {
+                let detail = CallDetail::Memory {
                     kind: read(record, &memory::KIND),
                     address: read(record, &memory::ADDRESS),
                     bytes: read(record, &memory::BYTES),
@@ -348,7 +348,7 @@ pub(super) unsafe fn activity(record: *const u8, version: u32) -> Option<Activit
                 Activity::Detail(read(record, &memory::CORRELATION), detail)
             }
             kind::SYNCHRONIZATION => {
-                let detail = Detail::Synchronization {
+                let detail = CallDetail::Synchronization {
                     kind: read(record, &synchronization::KIND),
                     context: read(record, &synchronization::CONTEXT),
                     stream: read(record, &synchronization::STREAM),
@@ -494,7 +494,9 @@ mod tests {
         for (version, expected) in [(OLDEST_VERSION, true), (23, true), (24, false), (130_500, false)] {
             // SAFETY: as long as that record is in 12.6.
             let read = unsafe { activity(record.as_ptr(), version) };
-            let Some(Activity::Detail(_, Detail::Memory { source, .. })) = read else { panic!("{read:?}") };
+            let Some(Activity::Detail(_, CallDetail::Memory { source, .. })) = read else {
+                panic!("{read:?}")
+            };
             assert_eq!(source == 0, expected, "{version}");
         }
     }

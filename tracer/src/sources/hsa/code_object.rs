@@ -19,7 +19,7 @@ use rpd_transport::records::NO_GPU;
 
 use super::state::{self, Hsa, get};
 use crate::gpu::code_objects::{self, CodeNumber, origin::CodeLocation};
-use crate::gpu::kernels::{self, Kernel};
+use crate::gpu::kernels::{self, NumberedKernel};
 use crate::guard::guard;
 use crate::hsa_runtime::abi::*;
 use crate::hsa_runtime::code::KernelSymbol;
@@ -230,9 +230,9 @@ fn enter(hsa: &'static Hsa, executable: Executable) {
     for KernelSymbol { symbol, object, agent } in hsa.code.kernels(executable) {
         let (loaded, facts) = by_symbol.get(&(agent, symbol.as_str())).copied().unzip();
         let gpu = hsa.known.gpus.of(agent).map_or(NO_GPU, |gpu| gpu.index);
-        let kernel = Kernel::new(symbol, gpu, facts.cloned());
+        let kernel = NumberedKernel::new(symbol, gpu, facts.cloned());
         let code_object = loaded.and_then(|loaded| loaded.code_object);
-        let kernel = kernels::add(object, Kernel { code_object, ..kernel });
+        let kernel = kernels::add(object, NumberedKernel { code_object, ..kernel });
         objects.push(object);
         let origin = loaded.and_then(|loaded| loaded.origin.clone());
         let variable = loaded.and_then(|loaded| loaded.variable.clone());

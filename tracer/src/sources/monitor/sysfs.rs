@@ -31,7 +31,7 @@ enum Place {
 
 /// One sensor: the places that may have its value, the best first.
 #[derive(Debug)]
-pub(super) struct Sensor {
+pub(super) struct SysfsSensor {
     pub(super) metric: Metric,
     places: Vec<Place>,
     /// The place that had the last value.
@@ -42,7 +42,7 @@ pub(super) struct Sensor {
 #[derive(Debug)]
 pub(super) struct SysfsDevice {
     directory: PathBuf,
-    sensors: Vec<Sensor>,
+    sensors: Vec<SysfsSensor>,
     memory: ProcessMemory,
 }
 
@@ -67,7 +67,7 @@ impl SysfsDevice {
     ) -> Option<SysfsDevice> {
         let directory = directory(root, bdf)?;
         let hwmon = entries(&directory.join("hwmon"), "hwmon").into_iter().next();
-        let sensor = |metric: &Metric| Sensor {
+        let sensor = |metric: &Metric| SysfsSensor {
             metric: *metric,
             places: places(*metric, &directory, hwmon.as_deref()),
             used: None,
@@ -129,7 +129,7 @@ impl ProcessMemory {
     }
 }
 
-impl Sensor {
+impl SysfsSensor {
     fn read(
         &mut self,
         directory: &Path,

@@ -43,7 +43,7 @@ pub(crate) struct EventAttributes {
     pub(super) reserved: i32,
     pub(super) payload: Payload,
     pub(super) message_type: i32,
-    pub(super) message: Message,
+    pub(super) message: MessageValue,
 }
 
 /// `payload_t`; `payload_type` says which.
@@ -71,7 +71,7 @@ pub(super) mod payload_type {
 /// `nvtxMessageValue_t`; `message_type` says which.
 #[derive(Clone, Copy)]
 #[repr(C)]
-pub(super) union Message {
+pub(super) union MessageValue {
     pub(super) ascii: *const c_char,
     pub(super) unicode: *const u32,
     pub(super) registered: *const super::registry::RegisteredText,
