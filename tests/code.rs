@@ -28,7 +28,7 @@ fn sample(dir: &Dir, gfx: &str) -> PathBuf {
 }
 
 /// The code object of such a bundle, for tools that do not read bundles.
-fn unbundled(bundle: &Path, gfx: &str) -> PathBuf {
+pub(crate) fn unbundled(bundle: &Path, gfx: &str) -> PathBuf {
     let object = bundle.with_extension("co");
     let unbundle = [
         "--unbundle".to_string(),

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use crate::code::unbundled;
 use crate::harness::{Dir, Loading, Run, Trace, newer_rocm, not_tested, program, tool};
 
 /// Of one kernel: the keys of its metadata with a plain value.
@@ -26,18 +27,10 @@ pub(crate) fn kernels(code_object: &Path) -> BTreeMap<String, Facts> {
 
 /// The code object for `gfx` in an executable of hipcc.
 pub(crate) fn code_object(dir: &Dir, program: &Path, gfx: &str) -> std::path::PathBuf {
-    let (bundle, object) = (dir.path("bundle"), dir.path("code-object"));
+    let bundle = dir.path("bundle");
     let section = format!("--dump-section=.hip_fatbin={}", bundle.display());
     tool("llvm-objcopy-15", &[section.as_ref(), program.as_os_str(), dir.path("copy").as_os_str()]);
-    let unbundle = [
-        "--unbundle".to_string(),
-        "--type=o".into(),
-        format!("--targets=hipv4-amdgcn-amd-amdhsa--{gfx}"),
-        format!("--input={}", bundle.display()),
-        format!("--output={}", object.display()),
-    ];
-    tool("clang-offload-bundler-15", &unbundle);
-    object
+    unbundled(&bundle, gfx)
 }
 
 #[test]

@@ -4,19 +4,7 @@ use std::fs::{self, File};
 use std::io::Read;
 use std::process::Stdio;
 
-use crate::harness::{Dir, RPD, not_tested, ran};
-
-#[test]
-fn help_of_every_verb_has_an_example() {
-    let dir = Dir::new();
-    for verb in dir.verbs() {
-        let help = dir.run(&verb.with(&["--help"]));
-        help.expect(0);
-        assert!(help.stdout.contains("Example:") && help.stderr.is_empty(), "{help}");
-    }
-    dir.run(&["--help"]).expect(0);
-    assert!(dir.run(&["--version"]).expect(0).stdout.starts_with("rpd "));
-}
+use crate::harness::{Dir, RPD, Verb, not_tested, ran};
 
 #[test]
 fn wrong_usage_is_2() {
@@ -36,6 +24,13 @@ fn wrong_usage_is_2() {
         &["record", "--duration=-1", "x"],
         &["record", "--max-mb", "0", "x"],
         &["record", "--max-mb", "1XB", "x"],
+        &["record", "--rotate", "10", "--", "true"],
+        &["record", "--rotate", "10m", "--", "true"],
+        &["record", "--rotate", "1KiB", "--", "true"],
+        &["record", "--rotate", "10ms", "--", "true"],
+        &["record", "--rotate", "1GB", "--max-mb", "2GB", "--", "true"],
+        &["top", "--json", "--csv", "f"],
+        &["top", "-n", "0", "f"],
         &["record", "--outptu", "a.rpd", "--", "true"],
         &["record", "-o", "-", "--", "true"],
         &["trim", "f", "-o", "-"],
@@ -143,6 +138,7 @@ fn help_has_no_broken_words() {
         let asked = verb.with(&["--help"]);
         let help = ran(dir.rpd(&asked).env("COLUMNS", columns.to_string()));
         let whole = dir.run(&asked);
+        assert!(whole.stderr.is_empty(), "{whole}");
         let words = |text: &str| text.split_whitespace().map(str::to_string).collect::<Vec<_>>();
         assert_eq!(words(&help.expect(0).stdout), words(&whole.expect(0).stdout), "{whole} at {columns}");
         let longest = help.expect(0).stdout.lines().map(|line| line.chars().count()).max().unwrap();
@@ -213,9 +209,9 @@ fn a_file_that_may_not_be_read_is_there() {
 fn failure_is_1_and_one_line() {
     let dir = Dir::new();
     let verbs = dir.verbs();
-    let reading = verbs
-        .iter()
-        .filter(|verb| verb.needs_a_file_alone() && !["create", "trim"].contains(&&*verb.words[0]));
+    // `rpd code` reads other files too.
+    let is_of_traces = |verb: &&Verb| !["code", "create", "trim"].contains(&&*verb.words[0]);
+    let reading = verbs.iter().filter(|verb| verb.needs_a_file_alone()).filter(is_of_traces);
     let refused = reading.map(|verb| {
         dir.run(&verb.with(&["missing.rpd"])).expect(1).says(&["missing.rpd", "no such file"]);
     });
@@ -273,7 +269,7 @@ fn output_that_cannot_be_written_is_an_error() {
         .filter(|verb| verb.needs_a_file_alone() && !["create", "trim"].contains(&&*verb.words[0]))
     {
         let arguments = verb.with(&[&trace]);
-        if dir.run(&arguments).stdout.is_empty() {
+        if dir.rpd(&arguments).output().unwrap().stdout.is_empty() {
             continue;
         }
         writing += 1;

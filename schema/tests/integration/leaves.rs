@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use crate::processes::{FILE, PATIENCE, children, file_of_a_child};
 use crate::sample::{api, kernel, lines, number, this_test_again};
+use crate::transfer::ops;
 
 /// Page sizes that SQLite has.
 const SIZES: [u32; 8] = [512, 1024, 2048, 4096, 8192, 16384, 32768, 65536];
@@ -394,21 +395,7 @@ fn damaged_files_end_in_errors() {
         }
         fs::write(&path, &bytes).unwrap();
         let Ok(mut appender) = Appender::open(&path) else { continue };
-        let rows = appender.begin().is_ok();
-        let empty = appender.empty();
-        let row = |id| OpRow {
-            id: OpId(id),
-            gpu: 0,
-            queue: 1,
-            sequence: id,
-            completion_signal: 0,
-            start: id,
-            end: id,
-            description: empty,
-            op_type: empty,
-        };
-        let rows = rows && (1..=MANY).all(|id| appender.op(&row(id)).is_ok());
-        match rows && appender.commit().is_ok() {
+        match ops(&mut appender, 1..=MANY).is_ok() {
             true => written += 1,
             false => appender.rollback(),
         }

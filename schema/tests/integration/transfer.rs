@@ -24,7 +24,7 @@ fn change(path: &Path, text: &str) {
 }
 
 /// Ops in one transaction; each says in its sequence number which id it was given.
-fn ops(appender: &mut Appender, ids: impl IntoIterator<Item = u64>) -> Result<(), Error> {
+pub(crate) fn ops(appender: &mut Appender, ids: impl IntoIterator<Item = u64>) -> Result<(), Error> {
     appender.begin()?;
     let empty = appender.empty();
     for id in ids {
