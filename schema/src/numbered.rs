@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use rusqlite::Connection;
 
 use crate::text::{shown, text_of};
+use crate::version::has_facts;
 
 /// Facts by key, of each number.
 pub(crate) type FactsByNumber = BTreeMap<u32, BTreeMap<String, String>>;
@@ -15,9 +16,7 @@ const LONGEST_TAG: usize = 4096;
 /// Tags `PREFIX N::key`. Where several rows have one tag, the last counts.
 pub(crate) fn numbered_facts(connection: &Connection, prefix: &str) -> rusqlite::Result<FactsByNumber> {
     let mut found = FactsByNumber::new();
-    let table =
-        "SELECT EXISTS (SELECT 1 FROM sqlite_master WHERE type = 'table' AND lower(name) = 'rocpd_metadata')";
-    if !connection.query_row(table, [], |row| row.get::<_, bool>(0))? {
+    if !has_facts(connection)? {
         return Ok(found);
     }
     let mut statement = connection.prepare(&format!(

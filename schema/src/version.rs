@@ -145,23 +145,17 @@ impl From<rusqlite::Error> for Unknown {
 /// The schema version of an open database.
 pub(crate) fn version_of(connection: &Connection) -> Result<Version, Unknown> {
     // Counted in SQL: names of a foreign database may be any bytes.
-    let (core, uuid_tables, metadata, (others, tables)) = connection.query_row(
+    let (core, uuid_tables, others, tables) = connection.query_row(
         "SELECT
             count(*) FILTER (WHERE lower(name) IN ('rocpd_api', 'rocpd_op', 'rocpd_string')),
             count(*) FILTER (WHERE lower(name) GLOB 'rocpd_info_*' OR lower(name) GLOB 'rocpd_region_*'
                 OR lower(name) GLOB 'rocpd_kernel_dispatch_*'),
-            count(*) FILTER (WHERE lower(name) = 'rocpd_metadata'),
             count(*) FILTER (WHERE lower(name) NOT GLOB 'rocpd_*' AND lower(name) NOT GLOB 'sqlite_*'),
             count(*)
          FROM sqlite_master WHERE type = 'table'",
         [],
         |row| {
-            Ok((
-                row.get::<_, i64>(0)?,
-                row.get::<_, i64>(1)?,
-                row.get::<_, i64>(2)?,
-                (row.get::<_, i64>(3)?, row.get::<_, i64>(4)?),
-            ))
+            Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?, row.get::<_, i64>(2)?, row.get::<_, i64>(3)?))
         },
     )?;
     if core < 3 {
@@ -174,7 +168,7 @@ pub(crate) fn version_of(connection: &Connection) -> Result<Version, Unknown> {
         };
         return Err(Unknown::Kind(kind));
     }
-    if metadata == 0 {
+    if !has_facts(connection)? {
         return Ok(Version::V1);
     }
     let version = connection
@@ -191,6 +185,13 @@ pub(crate) fn version_of(connection: &Connection) -> Result<Version, Unknown> {
         Some("3") => Ok(Version::V3),
         Some(other) => Err(Unknown::Kind(ErrorKind::UnsupportedVersion(other.to_owned()))),
     }
+}
+
+/// Whether facts can be read: without the table, or with other names for its columns, a file states none.
+pub(crate) fn has_facts(connection: &Connection) -> rusqlite::Result<bool> {
+    let columns =
+        "SELECT count(*) FROM pragma_table_info('rocpd_metadata') WHERE lower(name) IN ('tag', 'value')";
+    connection.query_row(columns, [], |row| Ok(row.get::<_, i64>(0)? == 2))
 }
 
 /// The version of a database whose every page is there, and whether it has a write-ahead log.

@@ -222,7 +222,8 @@ pub(crate) fn program(name: &str) -> PathBuf {
         "recursion_o0" => ("tests/programs/recursion.hip".into(), HIP_O0, &[]),
         "classics_o0" => ("tests/programs/classics.hip".into(), HIP_O0, &[]),
         "hip_calls" | "hip_rare" | "hip_links" | "hip_late" | "hip_stops" | "hip_taken" | "hip_jumps"
-        | "hip_targets" | "hip_copy_kernels" | "hip_handlers" | "hip_forked" | "hip_cancelled" => {
+        | "hip_targets" | "hip_copy_kernels" | "hip_not_waited" | "hip_handlers" | "hip_forked"
+        | "hip_cancelled" => {
             (format!("tests/programs/hip/{}.hip", &name["hip_".len()..]), HIP, &["-ldl", "-lpthread"])
         }
         "aql" => ("fixtures/programs/aql.c".into(), CC, &["-lhsa-runtime64"]),

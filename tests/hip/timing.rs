@@ -50,6 +50,21 @@ fn both_give_the_same_operations() {
     }
 }
 
+/// The summary says how many kernels HIP did not time, and does not guess that there were none.
+#[test]
+fn kernels_that_nobody_waited_for_are_launches_in_the_summary() {
+    let dir = Dir::new();
+    let run = Run::new(&dir, program("hip_not_waited")).recorded(Loading::RpdRecord);
+    let ran = run.env("RPDT_TIMING", "hip").run();
+    ran.expect(0);
+    let timed = dir.trace("trace.rpd").number("select count(*) from rocpd_op");
+    assert!(ran.stderr.contains(&format!("{timed} kernels, 0 copies, ")), "{ran}");
+    if !newer_rocm() {
+        assert!(ran.stderr.contains("3 launches without an operation"), "{ran}");
+    }
+    assert!(!ran.stderr.contains("dispatched no kernel"), "{ran}");
+}
+
 #[test]
 fn an_unknown_word_is_one_line() {
     let dir = Dir::new();

@@ -23,7 +23,7 @@ pub enum Cause {
     Write,
     /// The call was left without returning: by a jump out of it, an exception, the end of its thread.
     Abandoned,
-    /// The file that it was in was deleted, replaced or emptied.
+    /// The file that it was in was deleted, replaced, emptied or damaged.
     FileGone,
     /// By a thread whose thread-local data of ours is gone, in a destructor of such data of the application's: a call of HIP, or a record
     /// that other such threads left no time for.

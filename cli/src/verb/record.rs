@@ -502,7 +502,7 @@ impl Record {
                     ));
                 }
                 let mut line = summary(&files, &recorded, instruments);
-                if recorded.operations() == 0 {
+                if recorded.operations() == 0 && recorded.launches_without_op == 0 {
                     line.push_str(&format!("; {}", empty_trace::reason(&report, &program, &ended, start)));
                 }
                 for failure in &recorded.failures {

@@ -130,7 +130,7 @@ impl TraceFile {
     }
 
     /// The file was cut short or damaged since this process began to write it. What is left of it stays its owner's, under another
-    /// name, and the next transaction makes a new one.
+    /// name, and the next transaction makes a new one. Nobody can say what of it can still be read: all of it counts as gone.
     pub(super) fn move_aside(&mut self, appender: &Appender, error: &Error) {
         let path = appender.path();
         // Others that record into it find the same at the same time.
@@ -144,7 +144,7 @@ impl TraceFile {
                 log::info(|| format!("{}: {cannot}", path.display()));
                 return self.give_up(error);
             }
-            self.leave_file();
+            self.lose_file(appender.session());
             let aside = Path::new(&aside).display();
             return self
                 .access
