@@ -1,5 +1,5 @@
 //! Times and sizes: a decimal number, and a unit right behind it. A number without a unit has the unit that the option or
-//! variable had before there were units.
+//! variable had before there were units. A time may have several numbers, the largest unit first: 1h30m.
 
 /// What a time may be, for messages.
 pub const TIMES: &str = "a time such as 10s, 1.5ms, 250us, 2m or 1h";
@@ -14,12 +14,13 @@ pub const MILLISECOND: i64 = 1_000_000;
 pub const MEBIBYTE: i64 = 1 << 20;
 
 /// Units of time, in ns. Where one ends another it comes later.
-const TIME_UNITS: [(&str, i64); 8] = [
+const TIME_UNITS: [(&str, i64); 9] = [
     ("ns", 1),
     ("us", 1_000),
     ("µs", 1_000),
     ("ms", MILLISECOND),
     ("s", SECOND),
+    ("sec", SECOND),
     ("m", 60 * SECOND),
     ("min", 60 * SECOND),
     ("h", 3600 * SECOND),
@@ -46,7 +47,20 @@ const SIZE_UNITS: [(&str, i64); 13] = [
 /// more than 292 years.
 #[must_use]
 pub fn time_ns(text: &str, bare: i64) -> Option<i64> {
-    with_unit(text, &TIME_UNITS, bare)
+    with_unit(text, &TIME_UNITS, bare).or_else(|| sum_of_times(text))
+}
+
+/// Several whole numbers with units, each unit smaller than the one before: 1h30m, 2m5s.
+fn sum_of_times(text: &str) -> Option<i64> {
+    let (mut rest, mut sum, mut above) = (text, 0_i64, i64::MAX);
+    while !rest.is_empty() {
+        let (number, behind) = rest.split_at(rest.find(|c: char| !c.is_ascii_digit())?);
+        let (unit, next) = behind.split_at(behind.find(|c: char| c.is_ascii_digit()).unwrap_or(behind.len()));
+        let (_, scale) = TIME_UNITS.iter().find(|(name, scale)| *name == unit && *scale < above)?;
+        sum = sum.checked_add(scaled(number, *scale)?)?;
+        (rest, above) = (next, *scale);
+    }
+    (above < i64::MAX).then_some(sum)
 }
 
 /// A size in bytes; a number without a unit is multiplied by `bare`. None where it is no size, or 8 EiB and more.
@@ -94,6 +108,11 @@ mod tests {
             ("1.9ns", 1),
             ("2m", 120 * SECOND),
             ("2min", 120 * SECOND),
+            ("10sec", 10 * SECOND),
+            ("1h30m", 5400 * SECOND),
+            ("1h30min", 5400 * SECOND),
+            ("2m5s", 125 * SECOND),
+            ("1h0m1s500ms", 3601 * SECOND + SECOND / 2),
             ("1h", 3600 * SECOND),
             ("0.123456789s", 123_456_789),
             ("0.000000000001h", 3),
@@ -137,6 +156,13 @@ mod tests {
             "nan",
             "inf",
             "1ss",
+            "30m1h",
+            "1m1m",
+            "1h30",
+            "1h m",
+            "1.5h30m",
+            "1h-1m",
+            "2562047h9999m",
             "9223372037s",
             "0x10",
             "１s",

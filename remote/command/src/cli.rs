@@ -143,7 +143,7 @@ pub(crate) struct List {
 #[group(skip)]
 pub(crate) struct ProcessArguments {
     /// Process ids
-    #[arg(value_name = "PID", required_unless_present = "all", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(value_name = "PID", required_unless_present = "all", value_parser = process_id)]
     pub(crate) pids: Vec<u32>,
     /// All of this user's processes that can be controlled
     #[arg(long, conflicts_with_all = ["pids", "tree"])]
@@ -151,6 +151,11 @@ pub(crate) struct ProcessArguments {
     /// The processes and all their children: jobs of torchrun, mpirun
     #[arg(long)]
     pub(crate) tree: bool,
+}
+
+fn process_id(text: &str) -> Result<u32, String> {
+    let number = text.parse().ok().filter(|pid| (1..=i32::MAX.unsigned_abs()).contains(pid));
+    number.ok_or_else(|| "not a process id; rpdRemote list shows those that can be controlled".to_string())
 }
 
 /// A time, or 0.
@@ -214,6 +219,10 @@ mod tests {
         ];
         for arguments in wrong {
             assert_eq!(parse(arguments).err().map(|error| error.exit_code()), Some(2), "{arguments:?}");
+        }
+        for pid in ["x", "0", "4294967295", "1.5"] {
+            let line = parse(&["start", pid]).unwrap_err().to_string();
+            assert!(line.contains("not a process id; rpdRemote list shows"), "{line}");
         }
         assert!(
             parse(&["start", "5", "6", "--tree", "--for", "10s", "-o", "x.rpd", "--wait", "--json"]).is_ok()
