@@ -56,6 +56,9 @@ Columns:
            queued  the launch had returned, and the operation waited for
                    others or for the GPU to start it: not the host's doing
            unknown no call in the file launched the operation
+           unrecorded
+                   recording was stopped, records were lost, or no process was
+                   recorded, so that nobody knows what ran
   at       when it began, from the first call on, as --in of rpd api takes it
 
 Tables below that of the GPUs are of all of them together; --json has each.
@@ -337,6 +340,7 @@ fn word(cause: Cause) -> &'static str {
         Cause::Host => "host",
         Cause::Queued => "queued",
         Cause::Unknown => "unknown",
+        Cause::Unrecorded => "unrecorded",
     }
 }
 
@@ -349,6 +353,7 @@ fn meaning(cause: Cause) -> &'static str {
         Cause::Host => "inside no call: the program itself",
         Cause::Queued => "launched already, waiting for others or the GPU",
         Cause::Unknown => "no call in the file launched what came next",
+        Cause::Unrecorded => "not recorded: stopped, records lost, or no process recorded",
     }
 }
 

@@ -28,7 +28,7 @@ const OPS: [(&str, &str); 5] = [
     ("softmax", "KernelExecution"),
 ];
 
-const CAUSES: [&str; 7] = ["launch", "sync", "copy", "call", "host", "queued", "unknown"];
+const CAUSES: [&str; 8] = ["launch", "sync", "copy", "call", "host", "queued", "unknown", "unrecorded"];
 
 /// Sessions, and the process that each is of: the first and the last are of one.
 pub(crate) const PROCESSES: [i64; 3] = [0, 1, 0];
@@ -115,19 +115,35 @@ pub(crate) fn trace_of(dir: &Dir, calls: &[Call], ops: &[Op]) -> String {
     dir.trace("t.rpd", &(sql + "COMMIT;"))
 }
 
-/// What a thread does at each ns, as the cause of idle time: the outermost call, painted in the order of time.
-fn painted(calls: &[Call], process: i64, tid: i64) -> BTreeMap<i64, &'static str> {
-    let mut of_thread: Vec<&Call> =
-        calls.iter().filter(|call| PROCESSES[call.session] == process && call.tid == tid).collect();
-    of_thread.sort_by_key(|call| (call.start, -call.length, call.name));
+/// Whether a process was not recorded at a ns.
+type IsUnrecorded<'a> = &'a dyn Fn(i64, i64) -> bool;
+
+/// What a thread does at each ns, as the cause of idle time: the outermost call, painted in the order of time. A call that began while the process was
+/// not recorded is as good as one that began when it was again.
+fn painted(
+    calls: &[Call],
+    process: i64,
+    tid: i64,
+    is_unrecorded: IsUnrecorded<'_>,
+) -> BTreeMap<i64, &'static str> {
+    let mut of_thread: Vec<(i64, i64, usize)> = calls
+        .iter()
+        .filter(|call| PROCESSES[call.session] == process && call.tid == tid)
+        .map(|call| {
+            let end = call.start + call.length;
+            let start = (call.start..end).find(|ns| !is_unrecorded(process, *ns)).unwrap_or(end);
+            (start, -end, call.name)
+        })
+        .collect();
+    of_thread.sort_unstable();
     let mut paint = BTreeMap::new();
     let mut covered = 0;
-    for call in of_thread {
-        if let Some(cause) = CALLS[call.name].1 {
-            for ns in call.start.max(covered)..call.start + call.length {
+    for (start, not_end, name) in of_thread {
+        if let Some(cause) = CALLS[name].1 {
+            for ns in start.max(covered)..-not_end {
                 paint.insert(ns, cause);
             }
-            covered = covered.max(call.start + call.length);
+            covered = covered.max(-not_end);
         }
     }
     paint
@@ -148,7 +164,7 @@ fn name_of(op: &Op) -> String {
     if name.is_empty() { kind } else { name }.to_string()
 }
 
-fn expected_gaps(calls: &[Call], ops: &[Op], gpu: i64) -> Expected {
+fn expected_gaps(calls: &[Call], ops: &[Op], gpu: i64, is_unrecorded: IsUnrecorded<'_>) -> Expected {
     let mut of_gpu: Vec<(usize, &Op)> = ops.iter().enumerate().filter(|(_, op)| op.gpu == gpu).collect();
     of_gpu.sort_by_key(|(at, op)| (op.start, op.start + op.length, *at));
     let first = of_gpu.iter().map(|(_, op)| op.start).min().unwrap_or(0);
@@ -180,9 +196,12 @@ fn expected_gaps(calls: &[Call], ops: &[Op], gpu: i64) -> Expected {
         *idle += (ns - begin).unsigned_abs();
         let (_, before) = of_gpu.iter().find(|(_, op)| op.start == ns).unwrap();
         let call = calls.get(before.call);
-        let paint = call.map(|call| painted(calls, PROCESSES[call.session], call.tid)).unwrap_or_default();
+        // Operations are all of the first session.
+        let process = call.map_or(0, |call| PROCESSES[call.session]);
+        let paint = call.map(|call| painted(calls, process, call.tid, is_unrecorded)).unwrap_or_default();
         for moment in begin..ns {
             let cause = match call {
+                _ if is_unrecorded(process, moment) => "unrecorded",
                 None => "unknown",
                 Some(call) if moment < call.start => paint.get(&moment).copied().unwrap_or("host"),
                 Some(call) if moment < call.start + call.length => {
@@ -198,10 +217,14 @@ fn expected_gaps(calls: &[Call], ops: &[Op], gpu: i64) -> Expected {
 
 /// Checks a property of many traces, and shrinks one for which it fails.
 pub(crate) fn holds(property: impl Fn(&[Call], &[Op])) {
+    holds_of(any_events(), |(calls, ops)| property(calls, ops));
+}
+
+fn holds_of<T: std::fmt::Debug>(any: impl Strategy<Value = T>, property: impl Fn(&T)) {
     let cases = if std::env::var_os("RPD_SOAK").is_some() { 5000 } else { 100 };
     let config = Config { cases, failure_persistence: None, max_shrink_iters: 300, ..Config::default() };
-    let result = TestRunner::new(config).run(&any_events(), |(calls, ops)| {
-        property(&calls, &ops);
+    let result = TestRunner::new(config).run(&any, |value| {
+        property(&value);
         Ok(())
     });
     if let Err(failure) = result {
@@ -245,36 +268,159 @@ fn gaps_are_those_that_a_look_at_every_ns_finds() {
     holds(|calls, ops| {
         let dir = Dir::new();
         let trace = trace_of(&dir, calls, ops);
-        let found = report(&dir, "gaps", &trace);
-        let gpus: BTreeSet<i64> = ops.iter().map(|op| op.gpu).collect();
-        assert_eq!(found.iter().map(|gpu| gpu["gpu"].as_i64().unwrap()).collect::<BTreeSet<_>>(), gpus);
-        for (gpu, overlap) in found.iter().zip(report(&dir, "overlap", &trace)) {
-            adds_up(gpu, &overlap);
-            let expected = expected_gaps(calls, ops, gpu["gpu"].as_i64().unwrap());
-            let causes = gpu["causes"].as_array().unwrap();
-            assert_eq!(
-                causes.iter().map(|cause| cause["cause"].as_str().unwrap()).collect::<Vec<_>>(),
-                CAUSES
-            );
-            let causes = CAUSES
-                .iter()
-                .zip(causes)
-                .map(|(name, cause)| (*name, number(cause, "idle_ns")))
-                .filter(|(_, idle)| *idle > 0);
-            let after = gpu["after"].as_array().unwrap().iter().map(|after| {
-                let name = after["name"].as_str().unwrap().to_string();
-                (name, (number(after, "gaps"), number(after, "idle_ns")))
-            });
-            let actual = Expected {
-                span: number(gpu, "span_ns").cast_signed(),
-                busy: number(gpu, "busy_ns").cast_signed(),
-                gaps: number(gpu, "gaps"),
-                causes: causes.collect(),
-                after: after.collect(),
-            };
-            assert_eq!(actual, expected);
-        }
+        gaps_are_as_expected(&dir, &trace, (calls, ops), &|_, _| false);
     });
+}
+
+/// Times in which a session says that recording was stopped, and in which it lost records: session, which of the two, begin and length.
+fn any_unrecorded() -> impl Strategy<Value = Vec<(usize, bool, i64, i64)>> {
+    prop::collection::vec((0..3_usize, any::<bool>(), 1..150_i64, 0..60_i64), 0..5)
+}
+
+#[test]
+fn time_that_was_not_recorded_is_no_cause_of_the_program() {
+    holds_of((any_events(), any_unrecorded()), |((calls, ops), unrecorded)| {
+        let dir = Dir::new();
+        let trace = trace_of(&dir, calls, ops);
+        for session in 0..PROCESSES.len() {
+            for (is_loss, key) in [(false, "stopped"), (true, "lost_times")] {
+                let times = unrecorded.iter().filter(|(of, loss, ..)| (*of, *loss) == (session, is_loss));
+                let lost = if is_loss { ":buffer_full=3" } else { "" };
+                let times: Vec<String> =
+                    times.map(|(_, _, from, length)| format!("{from}-{}{lost}", from + length)).collect();
+                dir.open(&trace)
+                    .execute(
+                        "INSERT INTO rocpd_metadata (tag, value) VALUES (?1, ?2)",
+                        [format!("session::{session}::{key}"), times.join(" ")],
+                    )
+                    .unwrap();
+            }
+        }
+        gaps_are_as_expected(&dir, &trace, (calls, ops), &|process, ns| {
+            unrecorded.iter().any(|(session, _, from, length)| {
+                PROCESSES[*session] == process && (*from..from + length).contains(&ns)
+            })
+        });
+    });
+}
+
+/// Idle time of the GPU by cause, of those that have any.
+fn causes(dir: &Dir, trace: &str) -> Vec<(String, u64)> {
+    let gpu = &report(dir, "gaps", trace)[0];
+    let causes = gpu["causes"].as_array().unwrap().iter();
+    let causes = causes.map(|cause| (cause["cause"].as_str().unwrap().to_string(), number(cause, "idle_ns")));
+    causes.filter(|(_, idle)| *idle > 0).collect()
+}
+
+/// Two runs in one file, a process that was killed, and a recording in parts of which one is gone.
+#[test]
+fn time_in_which_no_session_was_running_is_not_recorded() {
+    let dir = Dir::new();
+    let launch = |session, start| Call { session, tid: 1, start, length: 10, name: 0 };
+    let op = |start, call| Op { gpu: 0, queue: 0, start, length: 10, name: 0, call };
+    let trace_with = |facts: &[(usize, &str, &str)]| {
+        let trace = trace_of(&dir, &[launch(0, 1000), launch(1, 9000)], &[op(1010, 0), op(9010, 1)]);
+        let connection = dir.open(&trace);
+        connection
+            .execute_batch(
+                "DELETE FROM rocpd_metadata; UPDATE rocpd_op SET id = id + (1 << 32) WHERE id = 2;
+                 UPDATE rocpd_api_ops SET op_id = op_id + (1 << 32) WHERE op_id = 2;",
+            )
+            .unwrap();
+        for (session, key, value) in facts {
+            connection
+                .execute(
+                    "INSERT INTO rocpd_metadata (tag, value) VALUES (?1, ?2)",
+                    [&format!("session::{session}::{key}"), *value],
+                )
+                .unwrap();
+        }
+        trace
+    };
+    let found = |facts: &[(usize, &str, &str)]| {
+        let trace = trace_with(facts);
+        causes(&dir, &trace)
+    };
+    let as_expected = |host, unrecorded| {
+        let causes = [("launch", 10), ("host", host), ("unrecorded", unrecorded)];
+        let causes = causes.map(|(cause, idle)| (cause.to_string(), idle));
+        causes.into_iter().filter(|(_, idle)| *idle > 0).collect::<Vec<_>>()
+    };
+    let runs = [
+        (0, "start_monotonic_ns", "500"),
+        (0, "end_monotonic_ns", "2000"),
+        (1, "start_monotonic_ns", "8000"),
+        (1, "end_monotonic_ns", "9500"),
+    ];
+    assert_eq!(found(&runs), as_expected(1980, 6000), "from the end of one to the begin of the other");
+    let other = [
+        runs[0],
+        runs[1],
+        runs[2],
+        runs[3],
+        (2, "start_monotonic_ns", "100"),
+        (2, "end_monotonic_ns", "9999"),
+    ];
+    assert_eq!(found(&other), as_expected(7980, 0), "another process was recorded all the time");
+    assert_eq!(
+        found(&[runs[0], runs[2], runs[3]]),
+        as_expected(1000, 6980),
+        "killed after its last operation"
+    );
+    assert_eq!(found(&runs[1..]), as_expected(7980, 0), "nobody knows when the first one began");
+    let parts = |next| {
+        let common = [0, 1].map(|session| {
+            [(session, "start_monotonic_ns", "500"), (session, "start_realtime_ns", "1000500")]
+        });
+        let own = [
+            (0, "end_monotonic_ns", "2000"),
+            (0, "part", "1"),
+            (1, "part", next),
+            (1, "part_began_realtime_ns", "1008000"),
+        ];
+        [common.as_flattened(), &own].concat()
+    };
+    assert_eq!(found(&parts("3")), as_expected(1980, 6000), "the part between them is not there");
+    assert_eq!(found(&parts("2")), as_expected(7980, 0), "one went on where the other ended");
+    let trace = trace_with(&runs);
+    let table = dir.run(&["gaps", &trace]);
+    assert!(table.expect(0).stdout.contains("unrecorded  not recorded: stopped"), "{table}");
+    let csv = dir.run(&["gaps", "--csv", &trace]);
+    assert!(csv.expect(0).stdout.contains("0,cause,unrecorded,1,6000,,75.0939"), "{csv}");
+}
+
+fn gaps_are_as_expected(
+    dir: &Dir,
+    trace: &str,
+    (calls, ops): (&[Call], &[Op]),
+    is_unrecorded: IsUnrecorded<'_>,
+) {
+    let found = report(dir, "gaps", trace);
+    let gpus: BTreeSet<i64> = ops.iter().map(|op| op.gpu).collect();
+    assert_eq!(found.iter().map(|gpu| gpu["gpu"].as_i64().unwrap()).collect::<BTreeSet<_>>(), gpus);
+    for (gpu, overlap) in found.iter().zip(report(dir, "overlap", trace)) {
+        adds_up(gpu, &overlap);
+        let expected = expected_gaps(calls, ops, gpu["gpu"].as_i64().unwrap(), is_unrecorded);
+        let causes = gpu["causes"].as_array().unwrap();
+        assert_eq!(causes.iter().map(|cause| cause["cause"].as_str().unwrap()).collect::<Vec<_>>(), CAUSES);
+        let causes = CAUSES
+            .iter()
+            .zip(causes)
+            .map(|(name, cause)| (*name, number(cause, "idle_ns")))
+            .filter(|(_, idle)| *idle > 0);
+        let after = gpu["after"].as_array().unwrap().iter().map(|after| {
+            let name = after["name"].as_str().unwrap().to_string();
+            (name, (number(after, "gaps"), number(after, "idle_ns")))
+        });
+        let actual = Expected {
+            span: number(gpu, "span_ns").cast_signed(),
+            busy: number(gpu, "busy_ns").cast_signed(),
+            gaps: number(gpu, "gaps"),
+            causes: causes.collect(),
+            after: after.collect(),
+        };
+        assert_eq!(actual, expected);
+    }
 }
 
 #[test]

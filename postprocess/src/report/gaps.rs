@@ -7,6 +7,7 @@
 
 mod cause;
 mod timeline;
+mod unrecorded;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap};

@@ -9,7 +9,8 @@
 //! | inside it | launching; copying or waiting, if that is what it does |
 //! | after it | the operation waited on the GPU's side: behind a barrier, an event, or for the GPU to start it |
 //!
-//! The parts of a gap add up to it. Where no call is known to have launched the operation, nothing is known.
+//! Before that the time in which the process was not recorded is taken out (`unrecorded.rs`): nobody knows what ran then. The parts of a gap add
+//! up to it. Where no call is known to have launched the operation, nothing is known.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
@@ -23,6 +24,7 @@ use serde::Serialize;
 
 use super::FoundGap;
 use super::timeline::{CallKind, KINDS, ThreadCall, Timeline};
+use super::unrecorded::{Times, Unrecorded};
 use crate::check::outlier::Outliers;
 use crate::check::rule::are_sound;
 use crate::pass::sorted::{Sorted, Sorter};
@@ -48,11 +50,21 @@ pub enum Cause {
     Queued,
     /// No call in the file launched the operation.
     Unknown,
+    /// The process was not recorded: recording was stopped, records were lost, or no session was running.
+    Unrecorded,
 }
 
 /// All causes, in the order in which parts of a gap are given.
-pub const CAUSES: [Cause; 7] =
-    [Cause::Launch, Cause::Sync, Cause::Copy, Cause::Call, Cause::Host, Cause::Queued, Cause::Unknown];
+pub const CAUSES: [Cause; 8] = [
+    Cause::Launch,
+    Cause::Sync,
+    Cause::Copy,
+    Cause::Call,
+    Cause::Host,
+    Cause::Queued,
+    Cause::Unknown,
+    Cause::Unrecorded,
+];
 
 impl Cause {
     /// Its place in [`CAUSES`].
@@ -70,7 +82,8 @@ impl Cause {
     }
 }
 
-/// A gap and when the launching call began and ended, both inside the gap; ordered by thread and time.
+/// A gap and when the launching call began and ended, both inside the gap; ordered by thread and time. Its times are those of the process's
+/// clock, which stands still while it is not recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
 #[repr(C)]
 struct LaunchedGap {
@@ -79,6 +92,7 @@ struct LaunchedGap {
     begin: i64,
     launch: i64,
     launched: i64,
+    end: i64,
     /// Place in [`CAUSES`] of what the launching call does.
     inside: i64,
     gap: FoundGap,
@@ -105,6 +119,7 @@ struct LinkedGap {
 #[repr(C)]
 struct Launch {
     id: i64,
+    process: i64,
     thread: i64,
     start: i64,
     end: i64,
@@ -130,6 +145,7 @@ pub(super) struct Causes<'trace> {
     /// The calls that launched something behind a gap.
     launching: Ids,
     linked: Sorter<LinkedGap>,
+    unrecorded: Unrecorded,
     processes: Processes,
     /// By process, its id, and thread: ids alone may be equal.
     threads: HashMap<(i64, i64, i64), i64>,
@@ -154,13 +170,15 @@ impl<'trace> Causes<'trace> {
             }
         }
         let mut links = links.sorted()?;
+        let processes = Processes::of(trace)?;
         Ok(Causes {
             trace,
             ahead: links.next()?,
             links,
             launching: Ids::default(),
             linked: Sorter::new(),
-            processes: Processes::of(trace)?,
+            unrecorded: Unrecorded::of(trace, &processes)?,
+            processes,
             threads: HashMap::new(),
             kinds: Kinds { texts: OpTexts::of(trace)?, known: HashMap::new() },
             gaps: Sorter::new(),
@@ -180,8 +198,13 @@ impl<'trace> Causes<'trace> {
                 self.launching.add(link.call);
                 self.linked.push(LinkedGap { call: link.call, gap })
             }
-            None => self.gaps.push(LaunchedGap::unknown(gap)),
+            None => self.gaps.push(self.unknown(gap)),
         }
+    }
+
+    /// A gap that no call is known to have ended.
+    fn unknown(&self, gap: FoundGap) -> LaunchedGap {
+        LaunchedGap::unknown(gap, self.unrecorded.of_process(self.processes.of_row(gap.op)))
     }
 
     /// Finds the calls that launched something behind gaps.
@@ -194,13 +217,15 @@ impl<'trace> Causes<'trace> {
                 return Ok(());
             }
             let number = threads.len() as i64;
-            let thread = *threads.entry(call.thread(processes)).or_insert(number);
+            let of = call.thread(processes);
+            let thread = *threads.entry(of).or_insert(number);
             let inside = match kinds.of(call.name)? {
                 Some(kind @ (CallKind::Sync | CallKind::Copy)) => Cause::of(kind),
                 _ => Cause::Launch,
             };
             let (start, end) = call.times;
-            launches.push(Launch { id: call.id, thread, start, end, inside: inside.place() as i64 })
+            let inside = inside.place() as i64;
+            launches.push(Launch { id: call.id, process: of.0, thread, start, end, inside })
         })?;
         let mut launches = launches.sorted()?;
         let mut ahead = launches.next()?;
@@ -210,8 +235,8 @@ impl<'trace> Causes<'trace> {
                 ahead = launches.next()?;
             }
             let launched = match ahead.filter(|launch| launch.id == call) {
-                Some(launch) => LaunchedGap::by(&launch, gap),
-                None => LaunchedGap::unknown(gap),
+                Some(launch) => LaunchedGap::by(&launch, gap, self.unrecorded.of_process(launch.process)),
+                None => self.unknown(gap),
             };
             self.gaps.push(launched)?;
         }
@@ -256,13 +281,16 @@ impl<'trace> Causes<'trace> {
         let mut calls = Sorter::new();
         let mut outliers = Outliers::new();
         let (trace, processes, threads) = (self.trace, &self.processes, &self.threads);
-        let kinds = &mut self.kinds;
+        let (unrecorded, kinds) = (&self.unrecorded, &mut self.kinds);
         each_call(trace, |call| {
-            if let Some(thread) = threads.get(&call.thread(processes))
+            let of = call.thread(processes);
+            if let Some(thread) = threads.get(&of)
                 && let Some(kind) = kinds.of(call.name)?
                 && !outliers.has(trace, call.times)?
             {
-                calls.push(ThreadCall::new(*thread, call.times, kind))?;
+                let unrecorded = unrecorded.of_process(of.0);
+                let times = (unrecorded.recorded(call.times.0), unrecorded.recorded(call.times.1));
+                calls.push(ThreadCall::new(*thread, times, kind))?;
             }
             Ok(())
         })?;
@@ -272,19 +300,21 @@ impl<'trace> Causes<'trace> {
 
 impl LaunchedGap {
     /// One that no call is known to have ended.
-    fn unknown(gap: FoundGap) -> LaunchedGap {
+    fn unknown(gap: FoundGap, unrecorded: &Times) -> LaunchedGap {
         let inside = Cause::Unknown.place() as i64;
-        LaunchedGap { thread: -1, begin: gap.start, launch: gap.start, launched: gap.end, inside, gap }
+        let (begin, end) = (unrecorded.recorded(gap.start), unrecorded.recorded(gap.end));
+        LaunchedGap { thread: -1, begin, launch: begin, launched: end, end, inside, gap }
     }
 
     /// One that the operation of `launch` ended.
-    fn by(launch: &Launch, gap: FoundGap) -> LaunchedGap {
+    fn by(launch: &Launch, gap: FoundGap, unrecorded: &Times) -> LaunchedGap {
         let begin = launch.start.clamp(gap.start, gap.end);
         LaunchedGap {
             thread: launch.thread,
-            begin: gap.start,
-            launch: begin,
-            launched: launch.end.clamp(begin, gap.end),
+            begin: unrecorded.recorded(gap.start),
+            launch: unrecorded.recorded(begin),
+            launched: unrecorded.recorded(launch.end.clamp(begin, gap.end)),
+            end: unrecorded.recorded(gap.end),
             inside: launch.inside,
             gap,
         }
@@ -349,6 +379,7 @@ fn parts(gap: &LaunchedGap, spent: &[u64; KINDS]) -> [u64; CAUSES.len()] {
     let before = gap.launch.abs_diff(gap.begin);
     parts[Cause::Host.place()] += before - spent.iter().sum::<u64>();
     parts[usize::try_from(gap.inside).unwrap_or(Cause::Unknown.place())] += gap.launched.abs_diff(gap.launch);
-    parts[Cause::Queued.place()] += gap.gap.end.abs_diff(gap.launched);
+    parts[Cause::Queued.place()] += gap.end.abs_diff(gap.launched);
+    parts[Cause::Unrecorded.place()] = gap.gap.length() - gap.end.abs_diff(gap.begin);
     parts
 }
