@@ -92,13 +92,50 @@ fn the_answers_are_right() {
     );
     assert_eq!(
         answer(&connection, "launch_delay"),
-        ["scale|1|0.1|0.1|0.1", "vectorAdd(float*)|2|0.1|0.1|0.1"]
+        ["scale|hipLaunchKernel|1|0.1|0.1|0.1", "vectorAdd(float*)|hipLaunchKernel|2|0.1|0.1|0.1"]
     );
     assert_eq!(
         answer(&connection, "top_apis"),
         ["hipMemcpy|1|0.6|0.6|0.6", "hipLaunchKernel|3|0.15|0.05|0.05"]
     );
     assert_eq!(answer(&connection, "markers"), ["step 1|1|2.5|2.5"]);
+}
+
+/// Kernels of graphs have no row of their own call: the view kernel leaves them out.
+#[test]
+fn launch_delay_has_the_kernels_of_graphs() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("t.rpd");
+    let mut appender = Appender::open(&path).unwrap();
+    appender.begin().unwrap();
+    kernel(&mut appender, 4, "scale");
+    sample::api(&mut appender, rpd_schema::ApiId::call(20), "hipGraphLaunch", "graphExec=0x1", 6000, 6050);
+    let op_type = appender.intern("KernelExecution").unwrap();
+    for (id, name, start) in [(21, "scale", 6300), (22, "add", 6400), (23, "scale", 6700)] {
+        let description = appender.intern(name).unwrap();
+        let op = OpRow {
+            id: OpId(id),
+            gpu: 1,
+            queue: 9,
+            sequence: id,
+            completion_signal: 0,
+            start,
+            end: start + 50,
+            description,
+            op_type,
+        };
+        appender.op(&op).unwrap();
+        appender.api_op(rpd_schema::ApiId::call(20), OpId(id)).unwrap();
+    }
+    appender.commit().unwrap();
+    assert_eq!(
+        answer(&open_read(&path).unwrap().0, "launch_delay"),
+        [
+            "scale|hipGraphLaunch|2|0.5|0.3|0.7",
+            "add|hipGraphLaunch|1|0.4|0.4|0.4",
+            "scale|hipLaunchKernel|1|0.1|0.1|0.1"
+        ]
+    );
 }
 
 #[test]
