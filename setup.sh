@@ -110,3 +110,11 @@ if [ ! -d "$hta/hta" ]; then
         HolisticTraceAnalysis==0.5.0 pandas plotly narwhals networkx psutil pyyaml ||
         echo "setup: pip could not install HolisticTraceAnalysis: the test of it will say so" >&2
 fi
+
+# Perfetto's published definitions, which read `rpd export perfetto`.
+perfetto=$(dirname "$0")/target/perfetto
+if [ ! -d "$perfetto/perfetto" ]; then
+    echo "setup: installing the Python package perfetto into target"
+    PIP_ROOT_USER_ACTION=ignore python3 -m pip install --quiet --disable-pip-version-check --no-deps --target "$perfetto" perfetto==0.59.1 protobuf ||
+        echo "setup: pip could not install perfetto: the test of it will say so" >&2
+fi

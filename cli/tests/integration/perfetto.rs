@@ -10,7 +10,7 @@ use crate::export::{
     AnyCall, Event, any_calls, expected, exported, links, name_of, with_launch_attributes, write,
 };
 use crate::generated::{generated, to_schema_3};
-use crate::harness::{Dir, RPD, ran};
+use crate::harness::{Dir, RPD, not_installed, ran};
 use crate::property::holds;
 
 /// A field of a message.
@@ -410,6 +410,85 @@ fn everything_of_real_traces_is_there() {
             .collect();
         assert_eq!(tracks.len(), 2);
         assert!(tracks.iter().all(|track| loaded.tracks[track].name == "queue 0"));
+    }
+}
+
+/// Where `make setup` puts the Python package perfetto.
+const PERFETTO: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../target/perfetto");
+
+/// Reads a file with the published definitions, and writes its slices and values: track, name, begin, end; track, time, value. Fails where a field is
+/// none of theirs.
+const READ_BY_PERFETTO: &str = r#"
+import json, sys
+from google.protobuf.unknown_fields import UnknownFieldSet
+from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import Trace, TrackEvent
+def whole(message):
+    assert len(UnknownFieldSet(message)) == 0, message
+    for field, value in message.ListFields():
+        if field.type == field.TYPE_MESSAGE:
+            for each in value if hasattr(value, "append") or hasattr(value, "add") else [value]:
+                whole(each)
+trace = Trace()
+trace.ParseFromString(open(sys.argv[1], "rb").read())
+whole(trace)
+names, events, tracks = {}, [], set()
+for packet in trace.packet:
+    sequence = packet.trusted_packet_sequence_id
+    for name in packet.interned_data.event_names:
+        names[sequence, name.iid] = name.name
+    if packet.HasField("track_descriptor"):
+        tracks.add(packet.track_descriptor.uuid)
+    if packet.HasField("track_event"):
+        events.append((packet.timestamp, len(events), sequence, packet.track_event))
+events.sort(key=lambda event: event[:2])
+slices, values, open_slices = [], [], {}
+for time, _, sequence, event in events:
+    assert event.track_uuid in tracks
+    stack = open_slices.setdefault(event.track_uuid, [])
+    name = names[sequence, event.name_iid] if event.name_iid else event.name
+    if event.type == TrackEvent.TYPE_SLICE_BEGIN:
+        stack.append((name, time))
+    elif event.type == TrackEvent.TYPE_SLICE_END:
+        slices.append((event.track_uuid, *stack.pop(), time))
+    elif event.type == TrackEvent.TYPE_INSTANT:
+        slices.append((event.track_uuid, name, time, time))
+    else:
+        assert event.type == TrackEvent.TYPE_COUNTER
+        double = event.HasField("double_counter_value")
+        values.append((event.track_uuid, time, float(event.double_counter_value if double else event.counter_value)))
+assert not any(open_slices.values())
+print(json.dumps([sorted(slices), sorted(values)]))
+"#;
+
+#[test]
+fn the_published_definitions_of_perfetto_read_the_same() {
+    let dir = Dir::new();
+    let python = |script: &str, arguments: &[&str]| {
+        let mut command = dir.command("python3");
+        command.env("PYTHONPATH", PERFETTO).env("PYTHONDONTWRITEBYTECODE", "1");
+        ran(command.args(["-c", script]).args(arguments))
+    };
+    if !python("from perfetto.protos.perfetto.trace import perfetto_trace_pb2", &[]).status.success() {
+        return not_installed("no Python package perfetto");
+    }
+    for trace in [
+        dir.fixture("matmul_result.rpd"),
+        dir.unpacked("mytrace_raw.rpd"),
+        generated(&dir, "t.rpd", 1, 300),
+        with_launch_attributes(&dir),
+    ] {
+        dir.run(&["export", "perfetto", &trace, "--force", "-o", "t.pftrace"]).expect(0);
+        let read = python(READ_BY_PERFETTO, &["t.pftrace"]);
+        type Read = (Vec<(u64, String, i64, i64)>, Vec<(u64, i64, f64)>);
+        let (slices, values): Read = serde_json::from_str(&read.expect(0).stdout).unwrap();
+        let loaded = Loaded::of(&dir, &trace, &[]);
+        let of = |slice: &Slice| (slice.track, slice.name.clone(), slice.start, slice.end);
+        let mut expected: Vec<(u64, String, i64, i64)> = loaded.slices.iter().map(of).collect();
+        expected.sort();
+        assert!(slices == expected, "{trace}: {} slices, not {}", slices.len(), expected.len());
+        let mut expected = loaded.values;
+        expected.sort_by(|one, other| one.partial_cmp(other).unwrap());
+        assert!(values == expected, "{trace}: {} values, not {}", values.len(), expected.len());
     }
 }
 
