@@ -16,6 +16,8 @@ multiprocessing make one instance in the main process before others are started:
 environment.
 """
 
+from __future__ import annotations
+
 import multiprocessing
 import multiprocessing.util
 import os
@@ -44,7 +46,7 @@ class rpdTracerControl:
     _exported = None
 
     @classmethod
-    def setFilename(cls, name, append=False):
+    def setFilename(cls, name: str | os.PathLike[str], append: bool = False) -> None:
         """Names the trace, for sections that start from now on. A file of that name is replaced unless `append`.
 
         Where RPDT_FILENAME names a file already, that choice stands: a warning says so. Raises RuntimeError in processes of
@@ -69,18 +71,18 @@ class rpdTracerControl:
                 raise RuntimeError(f"no trace can be at {name}: the recorder has said why on stderr")
 
     @classmethod
-    def skipCreate(cls):
+    def skipCreate(cls) -> None:
         """The file is somebody else's to create: recordings are added to what is there, or to a new file."""
         cls._create = False
 
     @classmethod
-    def skipLoad(cls):
+    def skipLoad(cls) -> None:
         """Does nothing at all, from here on, unless the recorder is in the process already."""
         if not library.is_loaded():
             cls._active = False
 
     @classmethod
-    def initializeFile(cls):
+    def initializeFile(cls) -> None:
         """Creates the file, once, in the main process, and tells other processes of it. Part of making an instance."""
         if not cls._active or cls._launchers_name() is not None or _is_child():
             return
@@ -91,7 +93,7 @@ class rpdTracerControl:
         cls._exported = os.environ["RPDT_FILENAME"] = path
 
     @classmethod
-    def loadLibrary(cls):
+    def loadLibrary(cls) -> None:
         """Loads the recorder, paused, once. Part of making an instance."""
         if cls._recorder is not None or not cls._active:
             return
@@ -121,39 +123,39 @@ class rpdTracerControl:
         self.initializeFile()
         self.loadLibrary()
 
-    def start(self):
+    def start(self) -> None:
         """One more start of recording."""
         if self._recorder is not None:
             self._recorder.rpdstart()
 
-    def stop(self):
+    def stop(self) -> None:
         """One start less."""
         if self._recorder is not None:
             self._recorder.rpdstop()
 
-    def flush(self):
+    def flush(self) -> None:
         """Returns when all that was recorded is in the file."""
         if self._recorder is not None:
             self._recorder.rpdflush()
 
-    def __enter__(self):
+    def __enter__(self) -> rpdTracerControl:
         self.start()
         return self
 
-    def __exit__(self, *exception):
+    def __exit__(self, *exception: object) -> None:
         self.stop()
 
-    def rangePush(self, domain: str, apiName: str, args: str):
+    def rangePush(self, domain: str, apiName: str, args: str) -> None:
         """A range of this thread begins. Schema 2 has no place for the domain."""
         if self._recorder is not None:
             self._recorder.rpd_rangePush(text(domain), text(apiName), text(args))
 
-    def rangePop(self):
+    def rangePop(self) -> None:
         """The innermost range of this thread ends."""
         if self._recorder is not None:
             self._recorder.rpd_rangePop()
 
-    def setPythonTrace(self, doTrace: bool):
+    def setPythonTrace(self, doTrace: bool) -> None:
         """Every call of a Python function becomes a range, or no longer: apiName its name, args `file:line`.
 
         On threads that run already, only from Python 3.12 on; threads started later are traced on every version. Functions whose names begin

@@ -1,14 +1,18 @@
 """deserializeApis, and `python3 -m rocpd.deserialize FILE`: calls and ops that a program wrote as markers become rows; `rpd deserialize`."""
 
-import sys
+from __future__ import annotations
 
+import sys
+from typing import Iterable
+
+from rocpd.importer import RocpdImportData
 from rpd import change
 from rpd.command import run_verb
 
 __all__ = ["deserializeApis"]
 
 
-def deserializeApis(imp, srcApis):
+def deserializeApis(imp: RocpdImportData, srcApis: Iterable[str]) -> None:
     """Makes rows of what stands in the arguments of the calls with the names `srcApis`, in the trace of a RocpdImportData."""
     imp.commitStrings()
     change.run(imp.connection, "deserialize", "--apis", ",".join(srcApis))

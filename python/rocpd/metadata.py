@@ -1,5 +1,7 @@
 """Metadata: the facts of a trace by name; `python3 -m rocpd.metadata FILE` lists them."""
 
+from __future__ import annotations
+
 import argparse
 import sqlite3
 
@@ -14,21 +16,21 @@ class Metadata:
     def __init__(self, importer):
         self.importer = importer
 
-    def get(self, tag):
+    def get(self, tag: str) -> str | None:
         """The value of a tag; None without one."""
         rows = self._execute("select value from rocpd_metadata where tag = ? order by id limit 1", tag).fetchall()
         return rows[0][0] if rows else None
 
-    def set(self, tag, value):
+    def set(self, tag: str, value: object) -> None:
         """Gives a tag a value."""
         if self._execute("update rocpd_metadata set value = ? where tag = ?", value, tag).rowcount == 0:
             self._execute("insert into rocpd_metadata (tag, value) values (?, ?)", tag, value)
 
-    def clear(self, tag):
+    def clear(self, tag: str) -> None:
         """Removes a tag."""
         self._execute("delete from rocpd_metadata where tag = ?", tag)
 
-    def listAll(self):
+    def listAll(self) -> None:
         """Prints all tags and values, by the tags' names."""
         for row in self._execute("select tag, value from rocpd_metadata order by tag, id"):
             print(row)

@@ -1,7 +1,10 @@
 """cleanStrings, and `python3 -m rocpd.strings FILE --dedupe`: each text once; `rpd strings`."""
 
+from __future__ import annotations
+
 import sys
 
+from rocpd.importer import RocpdImportData
 from rpd import change
 from rpd.command import run_verb
 
@@ -11,7 +14,7 @@ __all__ = ["cleanStrings"]
 _FIELDS = (", seq", ", op_id", ", sizes", ", input_op_ids")
 
 
-def cleanStrings(imp, fix_autograd):
+def cleanStrings(imp: RocpdImportData, fix_autograd: bool) -> None:
     """Leaves each text of the trace of a RocpdImportData once, and none that nothing uses.
 
     With `fix_autograd` texts first lose what stands behind the names of PyTorch's operators; `rpd autograd` keeps that in a table.

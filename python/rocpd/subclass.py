@@ -1,14 +1,20 @@
 """createSubclassTable, and `python3 -m rocpd.subclass FILE --base api|op --name NAME --apis A,B`: arguments as columns; `rpd subclass`."""
 
-import sys
+from __future__ import annotations
 
+import sys
+from typing import Iterable, Mapping
+
+from rocpd.importer import RocpdImportData
 from rpd import change
 from rpd.command import run_verb
 
 __all__ = ["createSubclassTable"]
 
 
-def createSubclassTable(importData, baseClass, subClass, events, argTypes):
+def createSubclassTable(
+    importData: RocpdImportData, baseClass: str, subClass: str, events: Iterable[str], argTypes: Mapping[str, str]
+) -> None:
     """Makes the table rocpd_{subClass}{baseClass} and the view {subClass}{baseClass} of the calls ("api") or ops ("op") with the
     names `events`. `argTypes` has the types of columns, as SQL has them, by the names of arguments; others are text."""
     importData.commitStrings()

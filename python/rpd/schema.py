@@ -1,5 +1,8 @@
 """Schema 2 of rocmProfileData, from the same SQL text as the recorder's."""
 
+from __future__ import annotations
+
+import sqlite3
 from pathlib import Path
 
 
@@ -20,15 +23,15 @@ class RocpdSchema:
         utility = ("api.sql", "views.sql", "metadata.sql", "ext/dispatch.sql")
         self.utilitySchema = "".join(map(_read, utility))
 
-    def writeSchema(self, connection):
+    def writeSchema(self, connection: sqlite3.Connection) -> None:
         """All that a recorder needs, in one transaction: other processes see a complete trace or none. What is there stays."""
         _write(connection, self.tableSchema, self.indexSchema, self.utilitySchema)
 
-    def writeBasicSchema(self, connection):
+    def writeBasicSchema(self, connection: sqlite3.Connection) -> None:
         """Tables and the index of texts alone: no views, and no metadata that would say which schema it is."""
         _write(connection, self.tableSchema, self.indexSchema)
 
-    def writeFullSchema(self, connection):
+    def writeFullSchema(self, connection: sqlite3.Connection) -> None:
         """As writeSchema, and the indexes for looking up what refers to a row, which make writing slower."""
         _write(connection, self.tableSchema, self.indexSchema, self.index2Schema, self.utilitySchema)
 

@@ -49,6 +49,37 @@ print(json.dumps({
 }))
 "#;
 
+/// Names what a module offers without type hints: functions, and methods of classes, with their arguments and what they return.
+const WITHOUT_HINTS: &str = r#"
+import ast, pathlib, sys
+python, looked_at = pathlib.Path(sys.argv[1]), 0
+modules = ["rpdTracerControl.py", "rpd/__init__.py", "rpd/trace.py", "rpd/timeline.py", "rpd/schema.py"]
+for module in modules + [str(path.relative_to(python)) for path in python.glob("rocpd/*.py")]:
+    def look(body, name):
+        global looked_at
+        for each in body:
+            if isinstance(each, ast.ClassDef) and not each.name.startswith("_"):
+                look(each.body, f"{each.name}.")
+            if not isinstance(each, ast.FunctionDef) or each.name.startswith("_") or each.name == "main":
+                continue
+            looked_at += 1
+            arguments = each.args
+            named = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, arguments.vararg, arguments.kwarg]
+            hints = [argument.annotation for argument in named if argument and argument.arg not in ("self", "cls")]
+            if None in [*hints, each.returns]:
+                print(f"{module}: {name}{each.name}")
+    look(ast.parse((python / module).read_text()).body, "")
+assert looked_at > 40, looked_at
+"#;
+
+#[test]
+fn everything_that_python_offers_has_type_hints() {
+    let dir = Dir::new();
+    let python = concat!(env!("CARGO_MANIFEST_DIR"), "/../python");
+    let found = ran(dir.command("python3").args(["-c", WITHOUT_HINTS, python]));
+    assert_eq!(found.expect(0).stdout, "");
+}
+
 #[test]
 fn python_repeats_what_was_lost() {
     let dir = Dir::new();
