@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::harness::{Dir, command, llvm, llvm_tool, not_tested, program, rpd, tool};
+use crate::harness::{Dir, command, llvm, llvm_tool, not_tested, program, rpd, tool, unbundled};
 use crate::resources::{code_object, kernels};
 
 /// What `rpd code` says with these options, as JSON.
@@ -25,20 +25,6 @@ fn sample(dir: &Dir, gfx: &str) -> PathBuf {
     let compile = ["--genco", "-O2", "-g", &arch, source.to_str().unwrap(), "-o", bundle.to_str().unwrap()];
     tool("hipcc", &compile);
     bundle
-}
-
-/// The code object of such a bundle, for tools that do not read bundles.
-pub(crate) fn unbundled(bundle: &Path, gfx: &str) -> PathBuf {
-    let object = bundle.with_extension("co");
-    let unbundle = [
-        "--unbundle".to_string(),
-        "--type=o".into(),
-        format!("--targets=hipv4-amdgcn-amd-amdhsa--{gfx}"),
-        format!("--input={}", bundle.display()),
-        format!("--output={}", object.display()),
-    ];
-    tool("clang-offload-bundler-15", &unbundle);
-    object
 }
 
 #[test]

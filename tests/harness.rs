@@ -23,5 +23,5 @@ pub(crate) use mapping::Expected;
 pub(crate) use patience::{PATIENCE, wait_for};
 pub(crate) use run::{Dir, Loading, Ran, Run, Running};
 pub(crate) use skip::{not_installed, not_tested};
-pub(crate) use tool::{command, llvm, llvm_tool, make, tool};
+pub(crate) use tool::{command, llvm, llvm_tool, make, tool, unbundled};
 pub(crate) use trace::{Op, Trace};

@@ -3,8 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use crate::code::unbundled;
-use crate::harness::{Dir, Loading, Run, Trace, newer_rocm, not_tested, program, tool};
+use crate::harness::{Dir, Loading, Run, Trace, newer_rocm, not_tested, program, tool, unbundled};
 
 /// Of one kernel: the keys of its metadata with a plain value.
 pub(crate) type Facts = BTreeMap<String, String>;

@@ -2,7 +2,7 @@
 //! RPDT_*, HSA_*, LD_PRELOAD, COLUMNS, a locale or a user's ~/.sqliterc would.
 
 use std::ffi::OsStr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::artifacts::newer_rocm;
@@ -57,4 +57,18 @@ pub(crate) fn llvm() -> (&'static str, [&'static str; 2]) {
 /// One of its tools.
 pub(crate) fn llvm_tool(name: &str) -> String {
     format!("{name}-{}", llvm().0)
+}
+
+/// The code object for `gfx` of a bundle, for tools that do not read bundles.
+pub(crate) fn unbundled(bundle: &Path, gfx: &str) -> PathBuf {
+    let object = bundle.with_extension("co");
+    let unbundle = [
+        "--unbundle".to_string(),
+        "--type=o".into(),
+        format!("--targets=hipv4-amdgcn-amd-amdhsa--{gfx}"),
+        format!("--input={}", bundle.display()),
+        format!("--output={}", object.display()),
+    ];
+    tool("clang-offload-bundler-15", &unbundle);
+    object
 }
