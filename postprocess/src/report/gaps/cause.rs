@@ -24,7 +24,7 @@ use serde::Serialize;
 
 use super::FoundGap;
 use super::timeline::{CallKind, KINDS, ThreadCall, Timeline};
-use super::unrecorded::{Times, Unrecorded};
+use super::unrecorded::{Unrecorded, UnrecordedTimes};
 use crate::check::outlier::Outliers;
 use crate::check::rule::are_sound;
 use crate::pass::sorted::{Sorted, Sorter};
@@ -300,14 +300,14 @@ impl<'trace> Causes<'trace> {
 
 impl LaunchedGap {
     /// One that no call is known to have ended.
-    fn unknown(gap: FoundGap, unrecorded: &Times) -> LaunchedGap {
+    fn unknown(gap: FoundGap, unrecorded: &UnrecordedTimes) -> LaunchedGap {
         let inside = Cause::Unknown.place() as i64;
         let (begin, end) = (unrecorded.recorded(gap.start), unrecorded.recorded(gap.end));
         LaunchedGap { thread: -1, begin, launch: begin, launched: end, end, inside, gap }
     }
 
     /// One that the operation of `launch` ended.
-    fn by(launch: &Launch, gap: FoundGap, unrecorded: &Times) -> LaunchedGap {
+    fn by(launch: &Launch, gap: FoundGap, unrecorded: &UnrecordedTimes) -> LaunchedGap {
         let begin = launch.start.clamp(gap.start, gap.end);
         LaunchedGap {
             thread: launch.thread,

@@ -13,13 +13,13 @@ use crate::trace::has_table;
 
 /// The times of each process.
 pub(super) struct Unrecorded {
-    by_process: HashMap<i64, Times>,
-    none: Times,
+    by_process: HashMap<i64, UnrecordedTimes>,
+    none: UnrecordedTimes,
 }
 
 /// Times that do not lie over each other.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Times(Vec<Time>);
+pub(super) struct UnrecordedTimes(Vec<Time>);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Time {
@@ -51,18 +51,18 @@ impl Unrecorded {
                 );
             }
         }
-        let by_process = by_process.into_iter().map(|(process, times)| (process, Times::of(times)));
-        Ok(Unrecorded { by_process: by_process.collect(), none: Times::default() })
+        let by_process = by_process.into_iter().map(|(process, times)| (process, UnrecordedTimes::of(times)));
+        Ok(Unrecorded { by_process: by_process.collect(), none: UnrecordedTimes::default() })
     }
 
     /// Those of a process, which is known by its first session.
-    pub(super) fn of_process(&self, process: i64) -> &Times {
+    pub(super) fn of_process(&self, process: i64) -> &UnrecordedTimes {
         self.by_process.get(&process).unwrap_or(&self.none)
     }
 }
 
-impl Times {
-    fn of(mut times: Vec<(i64, i64)>) -> Times {
+impl UnrecordedTimes {
+    fn of(mut times: Vec<(i64, i64)>) -> UnrecordedTimes {
         times.retain(|(from, to)| from < to);
         times.sort_unstable();
         let mut apart: Vec<Time> = Vec::new();
@@ -75,7 +75,7 @@ impl Times {
                 }
             }
         }
-        Times(apart)
+        UnrecordedTimes(apart)
     }
 
     /// A moment on a clock that stands still in these times.
@@ -102,7 +102,7 @@ fn between(trace: &Connection, sessions: &[SessionInfo]) -> Result<Vec<(i64, i64
         let next = sessions.iter().filter(is_next).filter_map(part_began).min();
         running.push((from, next.map_or(to, |next| next.max(to))));
     }
-    let running = Times::of(running);
+    let running = UnrecordedTimes::of(running);
     Ok(running.0.windows(2).map(|times| (times[0].to, times[1].from)).collect())
 }
 
@@ -152,9 +152,10 @@ mod tests {
 
     #[test]
     fn a_clock_stands_still_while_nothing_is_recorded() {
-        let times = Times::of(vec![(30, 40), (10, 15), (14, 20), (20, 20), (50, i64::MAX), (90, 7)]);
+        let times =
+            UnrecordedTimes::of(vec![(30, 40), (10, 15), (14, 20), (20, 20), (50, i64::MAX), (90, 7)]);
         let moments = [0, 10, 12, 20, 25, 30, 35, 40, 50, 60, i64::MAX];
         assert_eq!(moments.map(|moment| times.recorded(moment)), [0, 10, 10, 10, 15, 20, 20, 20, 30, 30, 30]);
-        assert_eq!(Times::default().recorded(7), 7);
+        assert_eq!(UnrecordedTimes::default().recorded(7), 7);
     }
 }
