@@ -300,4 +300,18 @@ mod tests {
         }
         assert!(times > 50 && sizes > 2, "{times} times, {sizes} sizes");
     }
+
+    #[test]
+    fn wrong_numbers_are_explained() {
+        for (arguments, expected) in [
+            (&["rpd", "view", "x.rpd", "--port", "80x"][..], "--port <N>: 80x: must be a whole number"),
+            (&["rpd", "record", "--duration", "-1", "x"], "--duration <TIME>: -1: not a time such as"),
+            (&["rpd", "record", "--delay", "-1", "x"], "--delay <TIME>: -1: not a time such as"),
+            (&["rpd", "record", "--max-mb", "-1", "x"], "--max-mb <SIZE>: -1: not a size such as"),
+        ] {
+            let error = Cli::try_parse_from(arguments).err().unwrap();
+            let line = misunderstood::explained(&error, &Cli::command()).unwrap_or_default();
+            assert!(line.starts_with(expected), "{arguments:?}: {line}");
+        }
+    }
 }

@@ -3,6 +3,7 @@
 use std::env;
 use std::error::Error as _;
 use std::ffi::{OsStr, OsString};
+use std::num::ParseIntError;
 use std::path::Path;
 
 use clap::Command;
@@ -23,7 +24,9 @@ pub(crate) fn explained(
     if error.kind() == ErrorKind::ValueValidation {
         let context = |kind| error.get(kind).map(|value| text::escape(&value.to_string()).into_owned());
         let (option, value) = (context(ContextKind::InvalidArg)?, context(ContextKind::InvalidValue)?);
-        return Some(format!("{option}: {value}: {}", text::escape(&error.source()?.to_string())));
+        let why = error.source()?;
+        let why = if why.is::<ParseIntError>() { "must be a whole number".into() } else { why.to_string() };
+        return Some(format!("{option}: {value}: {}", text::escape(&why)));
     }
     if error.kind() == ErrorKind::UnknownArgument {
         let option = error.get(ContextKind::InvalidArg)?.to_string();

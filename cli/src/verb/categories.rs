@@ -85,18 +85,22 @@ impl Categories {
         };
         let notes = notes();
         let (trace, version) = trace::open(&file, &*notes)?;
-        let selected = Region::from(self.region).select(&trace, version)?;
+        let selected = Region::from(self.region.clone()).select(&trace, version)?;
         notes.show("putting operations into categories");
         let found = categories::Categories::of(&trace, &rules, &selected)
             .with_context(|| format!("cannot read the operations of {name}"))?;
+        let nothing = match found.categories.is_empty() {
+            true => Some(self.region.nothing(&file, (&trace, version), "GPU operations")?),
+            false => None,
+        };
         drop((trace, notes));
         note_left_out(&file, found.left_out);
         if self.json {
             output::write_json(&found.categories)?;
         } else if self.csv {
             write_csv(&found.categories)?;
-        } else if found.categories.is_empty() {
-            note(format_args!("{name} holds no such operations; rpd info shows what it holds"));
+        } else if let Some(nothing) = nothing {
+            note(nothing);
         } else {
             write_table(&found.categories)?;
         }

@@ -61,18 +61,22 @@ impl Copies {
         let name = self.file.display();
         let notes = notes();
         let (trace, version) = trace::open(&self.file, &*notes)?;
-        let selected = Region::from(self.region).select(&trace, version)?;
+        let selected = Region::from(self.region.clone()).select(&trace, version)?;
         notes.show("adding up copies");
         let found = copies::Copies::of(&trace, version, &selected)
             .with_context(|| format!("cannot read the copies of {name}"))?;
+        let nothing = match found.kinds.is_empty() {
+            true => Some(self.region.nothing(&self.file, (&trace, version), "copies")?),
+            false => None,
+        };
         drop((trace, notes));
         note_left_out(&self.file, found.left_out);
         if self.json {
             output::write_json(&found.kinds)?;
         } else if self.csv {
             write_csv(&found.kinds)?;
-        } else if found.kinds.is_empty() {
-            note(format_args!("{name} holds no such copies; rpd info shows what it holds"));
+        } else if let Some(nothing) = nothing {
+            note(nothing);
         } else {
             write_table(&found.kinds)?;
         }

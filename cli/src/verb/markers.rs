@@ -87,7 +87,7 @@ impl Markers {
         let name = self.file.display();
         let notes = notes();
         let (trace, version) = trace::open(&self.file, &*notes)?;
-        let selected = Region::from(self.region).select(&trace, version)?;
+        let selected = Region::from(self.region.clone()).select(&trace, version)?;
         notes.show("adding up markers");
         let found = markers::Markers::of((&trace, version), &selected, self.exact)
             .with_context(|| format!("cannot read the markers of {name}"))?;
@@ -121,7 +121,7 @@ impl Markers {
         } else if !is_table {
             write_rows(largest(nodes, most)?.into_iter().map(Ok), self.json)?;
         } else if found.threads == 0 {
-            note(format_args!("{name} holds no such markers; rpd top shows what ran"));
+            note(self.region.nothing(&self.file, (&trace, version), "markers")?);
         } else {
             let shown = largest(nodes, most)?;
             write_table(&shown)?;

@@ -64,18 +64,22 @@ impl Queues {
         let name = self.file.display();
         let notes = notes();
         let (trace, version) = trace::open(&self.file, &*notes)?;
-        let selected = Region::from(self.region).select(&trace, version)?;
+        let selected = Region::from(self.region.clone()).select(&trace, version)?;
         notes.show("looking into the queues");
         let found = queues::Queues::of(&trace, &selected)
             .with_context(|| format!("cannot read the operations of {name}"))?;
+        let nothing = match found.queues.is_empty() {
+            true => Some(self.region.nothing(&self.file, (&trace, version), "GPU operations")?),
+            false => None,
+        };
         drop((trace, notes));
         note_left_out(&self.file, found.left_out);
         if self.json {
             output::write_json(&found.queues)?;
         } else if self.csv {
             write_csv(&found.queues)?;
-        } else if found.queues.is_empty() {
-            note(format_args!("{name} holds no such operations; rpd info shows what it holds"));
+        } else if let Some(nothing) = nothing {
+            note(nothing);
         } else {
             let room = output::line_width();
             output::write(|out| {

@@ -68,13 +68,14 @@ pub(crate) struct Record {
     #[arg(long)]
     pub(super) no_start: bool,
     /// Begin recording that long after the start of the program: 10s, 1.5ms; seconds without a unit
-    #[arg(long, value_name = "TIME", value_parser = value::time)]
+    #[arg(long, value_name = "TIME", value_parser = value::time, allow_negative_numbers = true)]
     pub(super) delay: Option<Duration>,
     /// End recording after that long; the program goes on
-    #[arg(long, value_name = "TIME", value_parser = value::time)]
+    #[arg(long, value_name = "TIME", value_parser = value::time, allow_negative_numbers = true)]
     pub(super) duration: Option<Duration>,
     /// End recording when FILE has reached that size: 512MiB, 1GB; MiB without a unit. The program goes on
-    #[arg(long = "max-mb", visible_alias = "max-size", value_name = "SIZE", value_parser = value::size)]
+    #[arg(long = "max-mb", visible_alias = "max-size", value_name = "SIZE", value_parser = value::size,
+        allow_negative_numbers = true)]
     pub(super) max_bytes: Option<u64>,
     /// Go on in a next file when the present one has that size or was begun that long ago: 1GB, 10min. Behind trace.rpd come
     /// trace-2.rpd, trace-3.rpd and so on; `rpd merge` puts them together
