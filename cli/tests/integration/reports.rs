@@ -471,7 +471,7 @@ fn odd_traces_are_no_failure() {
         .execute_batch("DROP TABLE rocpd_api_ops; DROP TABLE rocpd_barrierop; DROP TABLE rocpd_copyapi; DROP TABLE rocpd_kernelapi")
         .unwrap();
     for verb in VERBS {
-        assert!(dir.run(&[verb, &empty]).expect(0).says(&["holds no such"]).stdout.is_empty());
+        assert!(dir.run(&[verb, &empty]).expect(0).says(&["empty.rpd holds no "]).stdout.is_empty());
         assert_eq!(dir.run(&[verb, "--json", &empty]).expect(0).stdout, "[]\n");
     }
     for verb in [
@@ -869,7 +869,15 @@ fn every_verb_keeps_threads_with_equal_ids_apart() {
 fn an_empty_part_is_not_an_empty_file() {
     let dir = Dir::new();
     let trace = dir.fixture("matmul_result.rpd");
-    for verb in [&["top"][..], &["gaps"], &["overlap"], &["top", "--by", "gpu"]] {
+    for verb in [
+        &["top"][..],
+        &["gaps"],
+        &["overlap"],
+        &["top", "--by", "gpu"],
+        &["queues"],
+        &["categories"],
+        &["copies"],
+    ] {
         let of = |options: &[&str]| dir.run(&[verb, options, &[&trace]].concat());
         of(&["--gpu", "99"]).expect(0).says(&["in the named part: the file has nothing of --gpu 99"]);
         of(&["--queue", "98765", "--gpu", "99"])
@@ -885,7 +893,16 @@ fn an_empty_part_is_not_an_empty_file() {
     let kernel = dir.run(&["kernel", &trace, ".", "--gpu", "99"]);
     kernel.expect(1).says(&["no such kernel in the named part", "nothing of --gpu 99"]);
     let empty = dir.trace("empty.rpd", "");
-    dir.run(&["gaps", &empty]).expect(0).says(&["empty.rpd holds no GPU operations"]);
+    for (verb, what) in [
+        ("gaps", "GPU operations"),
+        ("queues", "GPU operations"),
+        ("categories", "GPU operations"),
+        ("copies", "copies"),
+        ("markers", "markers"),
+    ] {
+        let said = format!("empty.rpd holds no {what}; rpd info shows what it holds");
+        dir.run(&[verb, &empty]).expect(0).says(&[said.as_str()]);
+    }
     for option in ["--gpu", "--queue", "--stream", "--kernel"] {
         dir.run(&["memory", option, "0", &trace]).expect(2).says(&[option, "does not serve here"]);
     }
