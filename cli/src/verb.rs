@@ -310,7 +310,7 @@ mod tests {
             (&["rpd", "record", "--max-mb", "-1", "x"], "--max-mb <SIZE>: -1: not a size such as"),
         ] {
             let error = Cli::try_parse_from(arguments).err().unwrap();
-            let line = misunderstood::explained(&error, &Cli::command()).unwrap_or_default();
+            let line = misunderstood::explained(&error, &Cli::command(), why_no_part).unwrap_or_default();
             assert!(line.starts_with(expected), "{arguments:?}: {line}");
         }
     }
