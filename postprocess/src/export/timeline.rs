@@ -39,7 +39,7 @@ use crate::notes::Notes;
 use crate::region::Region;
 use calls::write_calls;
 use counters::{write_depths, write_sensors};
-pub(super) use details::{Details, LaunchColumns, OpDetails};
+pub(super) use details::{Details, LaunchColumns, Launches, OpDetails};
 use events::{Events, Facts, TimelineFormat};
 pub(super) use frames::graph_handle;
 use frames::write_frames;
@@ -82,19 +82,24 @@ pub(super) fn write<F: TimelineFormat>(
     let (scanner, scanned) = scanner(file)?;
     begin_reading(trace)?;
     let selected = region.select(trace, version)?;
-    let (rows, texts) = thread::scope(|scope| {
+    let (rows, (texts, launches)) = thread::scope(|scope| {
         let scan = scope.spawn(|| scanner.read());
-        let texts = scope.spawn(|| TextCache::of_trace(file, version, F::PUT_TEXT));
+        let known = scope.spawn(|| -> Result<_> {
+            let texts = TextCache::of_trace(file, version, F::PUT_TEXT)?;
+            let (trace, _) = rpd_schema::open_read(file)?;
+            begin_reading(&trace)?;
+            Ok((texts, Launches::of(&trace)?))
+        });
         let rows = Rows::of(trace, &selected, F::FIRST_GPU, scanned, notes);
         let scan = scan.join().map_err(|_| anyhow!("the rows could not be read"))?;
-        let texts = texts.join().map_err(|_| anyhow!("the texts could not be read"))?;
+        let known = known.join().map_err(|_| anyhow!("the texts could not be read"))?;
         // Rows that could not be read are none for those who sort them.
-        scan.and_then(|()| Ok((rows?, texts?)))
+        scan.and_then(|()| Ok((rows?, known?)))
     })?;
     let Rows { calls, launched, ops, depths, tracks, first_ns, last_ns, mut exported } = rows;
     let Tracks { hosts, mut gpus } = tracks;
     let rows_written = AtomicU64::new(0);
-    let common = Common { texts: &texts, put: F::PUT_TEXT, notes, written: &rows_written };
+    let common = Common { texts: &texts, notes, written: &rows_written };
     let name = file.to_string_lossy();
     let facts = Facts {
         name: &name,
@@ -115,21 +120,21 @@ pub(super) fn write<F: TimelineFormat>(
             let writing = scope.spawn(|| -> Result<()> {
                 let (trace, _) = rpd_schema::open_read(file)?;
                 begin_reading(&trace)?;
-                let mut output = common.output(for_ops, &trace)?;
-                write_ops(&mut output, (&hosts, &mut gpus), ops, &mut Details::of(&trace)?)?;
+                let mut output = common.output(for_ops);
+                write_ops(&mut output, (&hosts, &mut gpus), ops, &mut Details::of(&trace, &launches)?)?;
                 output.events.end()
             });
-            let frames = common.output(for_calls, trace).and_then(|mut output| {
-                let frames = write_calls(&mut output, (&hosts, &mut subtracks), calls, launched)?;
-                output.events.end()?;
-                Ok(frames)
-            });
+            let mut output = common.output(for_calls);
+            let frames = write_calls(&mut output, (&hosts, &mut subtracks), calls, launched)
+                .and_then(|frames| output.events.end().map(|()| frames));
+            // Without its maker the writer takes what the other thread makes.
+            drop(output);
             let written = writing.join().map_err(|_| anyhow!("the operations could not be written"))?;
             let frames = frames?;
             written.map(|()| frames)
         })?;
         exported.processes = subtracks.processes();
-        let mut output = common.output(for_rest, trace)?;
+        let mut output = common.output(for_rest);
         write_frames(&mut output, &mut gpus, frames)?;
         write_depths(&mut output, &mut gpus, depths, last_ns)?;
         exported.no_numbers = write_sensors(&mut output, &mut gpus, trace, &selected)?;

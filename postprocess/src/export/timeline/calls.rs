@@ -19,7 +19,7 @@ const REMEMBERED: usize = 1 << 16;
 /// # Errors
 /// When the trace or a temporary file cannot be read, or the output has failed.
 pub(super) fn write_calls<E: Events>(
-    output: &mut Output<'_, '_, E>,
+    output: &mut Output<'_, E>,
     (hosts, tracks): (&Hosts, &mut ThreadTracks),
     mut calls: Sorted<CallRecord>,
     mut launched: Sorted<LaunchedOp>,

@@ -22,7 +22,7 @@ struct Depth {
 }
 
 impl Depth {
-    fn write<E: Events>(&mut self, output: &mut Output<'_, '_, E>, time_ns: i64) -> Result<()> {
+    fn write<E: Events>(&mut self, output: &mut Output<'_, E>, time_ns: i64) -> Result<()> {
         let is_idle = self.depth == 0;
         if self.is_idle != Some(is_idle) {
             self.is_idle = Some(is_idle);
@@ -42,7 +42,7 @@ impl Depth {
     }
 
     /// Viewers draw a counter up to its last value.
-    fn end<E: Events>(&mut self, output: &mut Output<'_, '_, E>, last_ns: i64) -> Result<()> {
+    fn end<E: Events>(&mut self, output: &mut Output<'_, E>, last_ns: i64) -> Result<()> {
         if self.written_ns < last_ns {
             self.is_idle = None;
             self.write(output, last_ns)?;
@@ -56,7 +56,7 @@ impl Depth {
 /// # Errors
 /// When a temporary file cannot be read, or the output has failed.
 pub(super) fn write_depths<E: Events>(
-    output: &mut Output<'_, '_, E>,
+    output: &mut Output<'_, E>,
     gpus: &mut Gpus,
     mut changes: Sorted<DepthChange>,
     last_ns: i64,
@@ -104,7 +104,7 @@ fn number(text: &str) -> Option<Value> {
 /// # Errors
 /// When the trace cannot be read, or the output has failed.
 pub(super) fn write_sensors<E: Events>(
-    output: &mut Output<'_, '_, E>,
+    output: &mut Output<'_, E>,
     gpus: &mut Gpus,
     trace: &Connection,
     selected: &Selected,

@@ -33,6 +33,9 @@ const ATTRIBUTES: [&str; 5] = ["graph", "graphNode", "clusterX", "clusterY", "cl
 /// Code objects that are remembered at once.
 const REMEMBERED: usize = 1 << 14;
 
+/// Launches of which is known how they were made, and how many ways there are, at most: of others the trace is asked one by one.
+const MOST_LAUNCHES: (usize, usize) = (3 << 19, 1 << 14);
+
 /// How a kernel was launched.
 #[derive(Debug, Clone, Copy, Default)]
 pub(in crate::export) struct LaunchColumns {
@@ -85,8 +88,11 @@ pub(in crate::export) struct Details<'trace> {
     /// Name and arguments of a call: of a launch of a graph they say the stream.
     calls: Option<Statement<'trace>>,
     registers: Registers<'trace>,
+    known: &'trace Launches,
+    /// What is known of each of the ways to launch.
+    of_ways: Vec<OfCall>,
     /// The last call that was asked of: one launch may have hundreds of operations.
-    last: Option<(i64, OfCall)>,
+    last: Option<(i64, Found)>,
     queues: QueueStreams,
     /// The last queue that is a stream, as a text.
     queue: String,
@@ -99,6 +105,79 @@ struct OfCall {
     copy_bytes: Option<i64>,
     copy_gpus: Option<(i64, i64)>,
     stream: String,
+}
+
+/// Where something is known of a call.
+enum Found {
+    /// The way in which it launched.
+    Way(usize),
+    Own(OfCall),
+}
+
+/// How calls launched kernels: few ways, many calls.
+#[derive(Default)]
+pub(in crate::export) struct Launches {
+    /// Ids of calls, ascending.
+    calls: Vec<i64>,
+    way_of: Vec<u32>,
+    /// Values and stream.
+    ways: Vec<(Values, String)>,
+    /// Whether calls that are not among them launched no kernel by themselves.
+    is_complete: bool,
+}
+
+impl Launches {
+    /// Reads them.
+    ///
+    /// # Errors
+    /// When the trace cannot be read.
+    pub(in crate::export) fn of(trace: &Connection) -> Result<Launches> {
+        let layout = Layout::of(trace)?;
+        let key = "api_ptr_id";
+        let Some(table) = layout.table("rocpd_kernelapi").filter(|table| table.has(key)) else {
+            return Ok(Launches { is_complete: true, ..Launches::default() });
+        };
+        let columns: Vec<String> =
+            [key].iter().chain(&LAUNCH).chain(&["stream"]).map(|name| column_of(table, name)).collect();
+        let columns = columns.join(", ");
+        let mut rows = trace.prepare(&format!(
+            "SELECT {columns} FROM {} WHERE typeof({key}) = 'integer' ORDER BY {key}",
+            quote(&table.name)
+        ))?;
+        let mut rows = rows.query([])?;
+        let mut numbers: FxHashMap<(Values, String), u32> = FxHashMap::default();
+        let mut launches = Launches::default();
+        while let Some(row) = rows.next()? {
+            let call = row.get(0)?;
+            // A table without a key may have a call twice.
+            if launches.calls.last() == Some(&call) {
+                continue;
+            }
+            if launches.calls.len() == MOST_LAUNCHES.0 || launches.ways.len() == MOST_LAUNCHES.1 {
+                return Ok(launches);
+            }
+            let way = (values_from(row, 1)?, text(row, 1 + LAUNCH.len())?);
+            let number = match numbers.get(&way) {
+                Some(number) => *number,
+                None => {
+                    let number = launches.ways.len() as u32;
+                    launches.ways.push(way.clone());
+                    numbers.insert(way, number);
+                    number
+                }
+            };
+            launches.calls.push(call);
+            launches.way_of.push(number);
+        }
+        launches.is_complete = true;
+        Ok(launches)
+    }
+
+    /// The way in which a call launched.
+    fn way(&self, call: i64) -> Option<usize> {
+        let at = self.calls.binary_search(&call).ok()?;
+        Some(self.way_of[at] as usize)
+    }
 }
 
 /// Registers of code objects: vector and scalar ones.
@@ -131,11 +210,14 @@ fn column_of(table: &TableLayout, name: &str) -> String {
 }
 
 impl<'trace> Details<'trace> {
-    /// Those of a trace.
+    /// Those of a trace of which the launches are `known`.
     ///
     /// # Errors
     /// When its tables cannot be read.
-    pub(in crate::export) fn of(trace: &'trace Connection) -> Result<Details<'trace>> {
+    pub(in crate::export) fn of(
+        trace: &'trace Connection,
+        known: &'trace Launches,
+    ) -> Result<Details<'trace>> {
         let layout = Layout::of(trace)?;
         let launch: Vec<&str> = LAUNCH.into_iter().chain(["stream"]).collect();
         let texts = if layout.table("rocpd_ustring").is_some() { "rocpd_ustring" } else { "rocpd_string" };
@@ -148,11 +230,21 @@ impl<'trace> Details<'trace> {
             ))?),
             false => None,
         };
-        let registers = question(trace, &layout, ("rocpd_kernelcodeobject", "id"), &["vgpr", "sgpr"])?;
+        let rows = question(trace, &layout, ("rocpd_kernelcodeobject", "id"), &["vgpr", "sgpr"])?;
+        let mut registers = Registers { rows, known: FxHashMap::default() };
+        let of_way = |(values, stream): &(Values, String)| {
+            let launch = Some(registers.launch(*values)?);
+            Ok(OfCall { launch, stream: stream.clone(), ..OfCall::default() })
+        };
+        let of_ways = known.ways.iter().map(of_way).collect::<Result<_>>()?;
+        let launches = match known.is_complete {
+            true => None,
+            false => question(trace, &layout, ("rocpd_kernelapi", "api_ptr_id"), &launch)?,
+        };
         Ok(Details {
             dispatches: question(trace, &layout, ("ext_dispatch", "op_id"), &LAUNCH)?,
             attributes: question(trace, &layout, ("ext_launchattribute", "op_id"), &ATTRIBUTES)?,
-            launches: question(trace, &layout, ("rocpd_kernelapi", "api_ptr_id"), &launch)?,
+            launches,
             copies: question(
                 trace,
                 &layout,
@@ -160,7 +252,9 @@ impl<'trace> Details<'trace> {
                 &["size", "stream", "srcDevice", "dstDevice"],
             )?,
             calls,
-            registers: Registers { rows: registers, known: FxHashMap::default() },
+            registers,
+            known,
+            of_ways,
             last: None,
             queues: QueueStreams::of(trace)?,
             queue: String::new(),
@@ -195,13 +289,22 @@ impl<'trace> Details<'trace> {
         if let Some(call) = call
             && self.last.as_ref().is_none_or(|(last, _)| *last != call)
         {
-            self.last = Some((call, self.of_call(call)?));
+            let found = match self.known.way(call) {
+                Some(way) => Found::Way(way),
+                None => Found::Own(self.of_call(call)?),
+            };
+            self.last = Some((call, found));
         }
-        let (launch, copy_bytes, copy_gpus, mut stream) = match &self.last {
-            Some((last, of)) if call == Some(*last) => {
-                (of.launch, of.copy_bytes, of.copy_gpus, of.stream.trim())
-            }
-            _ => (None, None, None, ""),
+        let of = match &self.last {
+            Some((last, found)) if call == Some(*last) => Some(match found {
+                Found::Way(way) => &self.of_ways[*way],
+                Found::Own(of) => of,
+            }),
+            _ => None,
+        };
+        let (launch, copy_bytes, copy_gpus, mut stream) = match of {
+            Some(of) => (of.launch, of.copy_bytes, of.copy_gpus, of.stream.trim()),
+            None => (None, None, None, ""),
         };
         let copy_gpus = copy_gpus.filter(|(from, to)| from != to && [from, to].contains(&&gpu));
         let queue_stream = self.queues.stream(gpu, queue);
@@ -287,9 +390,17 @@ type Values = [Option<i64>; LAUNCH.len()];
 
 /// The first columns of a row; none where the trace has no number.
 fn values<const COLUMNS: usize>(row: &Row<'_>) -> rusqlite::Result<[Option<i64>; COLUMNS]> {
+    values_from(row, 0)
+}
+
+/// The columns of a row from `first` on.
+fn values_from<const COLUMNS: usize>(
+    row: &Row<'_>,
+    first: usize,
+) -> rusqlite::Result<[Option<i64>; COLUMNS]> {
     let mut values = [None; COLUMNS];
-    for (column, value) in values.iter_mut().enumerate() {
-        *value = row.get_ref(column)?.as_i64().ok();
+    for (at, value) in values.iter_mut().enumerate() {
+        *value = row.get_ref(first + at)?.as_i64().ok();
     }
     Ok(values)
 }

@@ -164,7 +164,7 @@ impl Frames {
 /// # Errors
 /// When the trace or a temporary file cannot be read, or the output has failed.
 pub(super) fn write_frames<E: Events>(
-    output: &mut Output<'_, '_, E>,
+    output: &mut Output<'_, E>,
     gpus: &mut Gpus,
     frames: Sorter<FrameRecord>,
 ) -> Result<()> {

@@ -20,7 +20,7 @@ const REMEMBERED: usize = 4096;
 /// # Errors
 /// When the trace or a temporary file cannot be read, or the output has failed.
 pub(super) fn write_ops<E: Events>(
-    output: &mut Output<'_, '_, E>,
+    output: &mut Output<'_, E>,
     (hosts, gpus): (&Hosts, &mut Gpus),
     mut ops: Sorted<OpRecord>,
     details: &mut Details<'_>,

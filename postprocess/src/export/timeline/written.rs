@@ -4,9 +4,8 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
 use anyhow::Result;
-use rusqlite::Connection;
 
-use crate::export::texts::{Put, TextCache, TraceTexts};
+use crate::export::texts::{TextCache, TraceTexts};
 use crate::notes::{Notes, look};
 
 /// Rows between two looks for a signal.
@@ -16,9 +15,9 @@ const LOOK: u64 = 1 << 10;
 const STEP: u64 = 1 << 17;
 
 /// What makes events, and the texts of the trace.
-pub(super) struct Output<'a, 'trace, E> {
+pub(super) struct Output<'a, E> {
     pub(super) events: E,
-    pub(super) texts: TraceTexts<'trace>,
+    pub(super) texts: TraceTexts<'a>,
     notes: &'a dyn Notes,
     /// Rows that are written, in steps of [`LOOK`].
     written: &'a AtomicU64,
@@ -29,21 +28,19 @@ pub(super) struct Output<'a, 'trace, E> {
 /// What all outputs of an export have in common.
 pub(super) struct Common<'a> {
     pub(super) texts: &'a (TextCache, Option<TextCache>),
-    pub(super) put: Put,
     pub(super) notes: &'a dyn Notes,
     pub(super) written: &'a AtomicU64,
 }
 
 impl Common<'_> {
-    /// An output for a thread, which has a connection of its own.
-    pub(super) fn output<'b, E>(&'b self, events: E, trace: &'b Connection) -> Result<Output<'b, 'b, E>> {
-        let Common { put, notes, written, .. } = *self;
-        let texts = TraceTexts::new(trace, self.texts, put)?;
-        Ok(Output { events, texts, notes, written, left: 0 })
+    /// An output for a thread.
+    pub(super) fn output<E>(&self, events: E) -> Output<'_, E> {
+        let Common { texts, notes, written } = *self;
+        Output { events, texts: TraceTexts::new(texts), notes, written, left: 0 }
     }
 }
 
-impl<E> Output<'_, '_, E> {
+impl<E> Output<'_, E> {
     /// Counts a row that is written, and fails if a signal came.
     pub(super) fn row(&mut self) -> Result<()> {
         if self.left == 0 {
