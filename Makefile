@@ -10,7 +10,7 @@
 # make matrix - the end-to-end tests under newer ROCm user spaces (root, 7 GB)
 # make nfs    - the tests of files and locks on NFS, in a Linux of its own
 # make cuda BIN=DIR OUT=DIR - on a machine with a GPU of NVIDIA's, with the release of BIN: that recording is exact, and what it costs; PyTorch's markers too
-#               (40 minutes; PARTS='--exact --markers' some of it: the head of tests/cuda/run)
+#               (50 minutes; PARTS='--exact --markers' some of it: the head of tests/cuda/run)
 # make jobs   - the queries of jobs by SQLite, DuckDB and Spark, with 64 ranks (Java 17; 560 MB from PyPI); tests/jobs/run --growth: up to 1,000; --cost
 # make jobs-launchers - the recorder below OpenMPI's mpirun and Slurm's srun, and on two nodes with clocks apart (Debian, root)
 # make hip-api - the description of the HIP API, from HIP's headers

@@ -52,6 +52,15 @@ fn calls_have_their_arguments_whatever_passes_them() {
             "miopen miopenConvolutionForward",
             "cudnn cudnnConvolutionForward",
             "cudnn cudnnConvolutionForward",
+            "cufft cufftCreate",
+            "cufft cufftXtMakePlanMany",
+            "cufft cufftXtExec",
+            "cufft cufftCreate",
+            "cufft cufftXtMakePlanMany",
+            "cufft cufftXtExec",
+            "cufft cufftCreate",
+            "cufft cufftXtMakePlanMany",
+            "cufft cufftXtExec",
             "rocblas rocblas_saxpy",
         ],
         "what a library calls of itself is part of its call, and the call that threw is lost"
@@ -78,7 +87,11 @@ fn calls_have_their_arguments_whatever_passes_them() {
         "{}",
         args[15]
     );
-    assert!(args[25].contains("alpha=0x5000 |"), "a scalar in the GPU's memory: {}", args[25]);
+    let plan = "plan=1 | rank=2 | n=32,64 | inembed=0x0 | istride=1 | idist=1 | inputtype=CUDA_C_32F | onembed=0x0 | ostride=1 | odist=1 | \
+                outputtype=CUDA_C_32F | batch=3 | ";
+    assert!(args[26].starts_with(plan) && args[26].ends_with(" | executiontype=CUDA_C_32F"), "{}", args[26]);
+    assert_eq!(args[27], "plan=1 | input=0xa | output=0xb | direction=-1");
+    assert!(args[34].contains("alpha=0x5000 |"), "a scalar in the GPU's memory: {}", args[34]);
     let product = " | transA=HIPBLAS_OP_T | transB=HIPBLAS_OP_N | m=32 | n=64 | k=48 | a_type=HIP_R_16F | b_type=HIP_R_16F | c_type=HIP_R_16F | \
                    d_type=HIP_R_16F | compute_type=HIPBLAS_COMPUTE_32F | scale_type=HIP_R_32F | lda=50 | ldb=48 | ldc=32 | ldd=32";
     for args in &args[16..18] {
@@ -208,6 +221,18 @@ fn configurations_have_time_speed_kernels_and_a_command() {
     let of_cudnn = of("cudnnConvolutionForward", "in=2,6,8,16");
     let rate = of_cudnn["gflop_per_s"].as_f64().unwrap() * of_cudnn["gpu_ns"].as_f64().unwrap();
     assert!((rate - 2.0 * (2 * 4 * 8 * 14) as f64 * 45.0).abs() < 1e-6 * rate, "{of_cudnn}");
+    // What plans say is a configuration, whichever plan it is.
+    for (input, calls, of_one) in [("CUDA_C_32F", 2, 5.0), ("CUDA_R_32F", 1, 2.5)] {
+        let transform = of("cufftXtExec", &format!("n=32,64 | istride=1 | idist=1 | inputtype={input}"));
+        assert_eq!(
+            (transform["calls"].as_u64(), transform["operations"].as_u64()),
+            (Some(calls), Some(calls)),
+            "{transform}"
+        );
+        let flop = transform["gflop_per_s"].as_f64().unwrap() * transform["gpu_ns"].as_f64().unwrap();
+        let expected = calls as f64 * 3.0 * of_one * 2048.0 * 11.0;
+        assert!((flop - expected).abs() < 1e-6 * flop, "{transform}");
+    }
     let written = tool(
         rpd().to_str().unwrap(),
         &["export", "library-trace", "--date", "today", file.to_str().unwrap()],

@@ -115,6 +115,10 @@ class Trace:
         self.path = path
         self.file = sqlite3.connect(f"file:{path}?mode=rw", uri=True)
 
+    def __del__(self):
+        # A connection is in a cycle of references: by itself it would be open until the next collection, and rpd record not replace the file.
+        self.file.close()
+
     def rows(self, sql):
         return self.file.execute(sql).fetchall()
 

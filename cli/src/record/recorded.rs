@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use rpd_postprocess::check::liveness::{self, SessionState};
-use rpd_postprocess::trace::Strings;
 use rpd_postprocess::trace::op_kind::OpKind;
+use rpd_postprocess::trace::{self, Strings};
 use rpd_schema::session_fact;
 use rpd_settings::rotation;
 use rusqlite::Connection;
@@ -44,6 +44,10 @@ pub(crate) struct RunCounts {
     timings: BTreeSet<String>,
     /// Files of the run that are later parts of others.
     pub(crate) later_parts: u64,
+    /// A sensor of a GPU was read meanwhile, by whichever process has this file.
+    pub(crate) has_sensors: bool,
+    /// Code objects were saved.
+    pub(crate) has_code: bool,
     /// Queues that failed, or what had not completed when a process aborted.
     pub(crate) failures: Vec<String>,
 }
@@ -150,6 +154,8 @@ impl RunCounts {
                     .map(|what| format!("not completed when it aborted: {what}"))
             };
             self.failures.extend(failed.or_else(running));
+            self.has_sensors = self.has_sensors || has_sensors(trace, session.session, start)?;
+            self.has_code = self.has_code || has_code(trace, session.session)?;
         }
         let mut strings = Strings::of(trace)?;
         for (op_type, count) in count_types(trace, first_session, &foreign)? {
@@ -190,6 +196,28 @@ impl RunCounts {
     pub(crate) fn operations(&self) -> u64 {
         self.kernels + self.copies + self.fills + self.others
     }
+}
+
+/// Whether a session that began then has rows of sensors, or another one that has sampled for it.
+fn has_sensors(trace: &Connection, session: u32, start: u64) -> Result<bool> {
+    let own = "SELECT EXISTS (SELECT 1 FROM rocpd_monitor WHERE id >= ?1 AND id < ?2)";
+    if trace.query_row(own, ids(session), |row| row.get(0))? {
+        return Ok(true);
+    }
+    let any = "SELECT EXISTS (SELECT 1 FROM rocpd_monitor WHERE \"end\" > ?1)";
+    Ok(trace.query_row(any, [start.min(i64::MAX as u64) as i64], |row| row.get(0))?)
+}
+
+/// Whether a session has saved code objects.
+fn has_code(trace: &Connection, session: u32) -> Result<bool> {
+    let of_session = "SELECT EXISTS (SELECT 1 FROM ext_codeobject WHERE id >= ?1 AND id < ?2)";
+    Ok(trace::has_table(trace, "ext_codeobject")?
+        && trace.query_row(of_session, ids(session), |row| row.get(0))?)
+}
+
+/// The first id of a session, and the first behind it.
+fn ids(session: u32) -> [i64; 2] {
+    [i64::from(session) << 32, (i64::from(session) + 1) << 32]
 }
 
 /// Rows of ranges and marks of a session. Counted, because a killed process may not have said.

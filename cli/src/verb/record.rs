@@ -334,8 +334,7 @@ impl Record {
             }
             _ => None,
         };
-        let wants_libraries = self.libraries.is_some()
-            || env::var_os("RPDT_LIBRARIES").is_some_and(|names| !names.is_empty() && names != "none");
+        let wants_libraries = self.libraries.is_some() || asks_for("RPDT_LIBRARIES");
         let library_symbols = match wants_libraries {
             true => Some(preload::beside_library(&library, preload::LIBRARY_SYMBOLS)?),
             false => None,
@@ -485,6 +484,9 @@ impl Record {
         let report = RunReport::parse(&fs::read(report_file.path()).unwrap_or_default());
         let run = report_file.path().file_name().unwrap_or_default().to_string_lossy().into_owned();
         drop(report_file);
+        let wants_sensors =
+            self.monitor.is_some() || ["RPDT_MONITOR", "RPDT_SMI_METRICS"].into_iter().any(asks_for);
+        let wants_code = self.save_code.is_some() || asks_for("RPDT_SAVE_CODE");
         let waits = self.no_start || env::var_os("RPDT_AUTOSTART").is_some_and(|value| value == "0");
         let is_later = self.delay.is_some() || env::var_os("RPDT_DELAY").is_some();
         let start = match (waits, is_later) {
@@ -505,6 +507,12 @@ impl Record {
                 let mut line = summary(&files, &recorded, instruments);
                 if recorded.operations() == 0 && recorded.launches_without_op == 0 {
                     line.push_str(&format!("; {}", empty_trace::reason(&report, &program, &ended, start)));
+                }
+                if wants_sensors && !recorded.has_sensors {
+                    line.push_str("; no sensor was read");
+                }
+                if wants_code && !recorded.has_code {
+                    line.push_str("; no code object was saved");
                 }
                 for failure in &recorded.failures {
                     line.push_str(&format!("; {}", text::escape(failure)));
@@ -528,6 +536,11 @@ impl Record {
         }
         Ok(Recorded { ending: ended.ending, trace })
     }
+}
+
+/// Whether a variable of the environment names something that is to be recorded.
+fn asks_for(variable: &str) -> bool {
+    env::var_os(variable).is_some_and(|value| !value.is_empty() && value != "none")
 }
 
 /// The name of the trace as it was written.

@@ -238,6 +238,33 @@ fn joules_are_those_of_the_model() {
     }
 }
 
+/// Processes of a rank are one row, those of none another one, and operations of several ranks share a GPU.
+#[test]
+fn joules_of_ranks_are_those_of_the_model() {
+    let dir = Dir::new();
+    let made = made_up(&dir, "ranks.rpd", 7, of_one_pace(50));
+    let process = "((id - 100) % 4) << 32";
+    let move_to_processes = format!(
+        "PRAGMA foreign_keys = OFF; DELETE FROM rocpd_api_ops; DELETE FROM rocpd_api; UPDATE rocpd_op SET id = id + ({process});
+         INSERT INTO rocpd_metadata (tag, value) VALUES ('session::0::pid', '7'), ('session::0::env::RANK', '0'),
+             ('session::1::pid', '8'), ('session::1::env::OMPI_COMM_WORLD_RANK', '1'), ('session::2::pid', '9'), ('session::2::env::RANK', '1'),
+             ('session::3::pid', '10');"
+    );
+    dir.open(&made.trace).execute_batch(&move_to_processes).unwrap();
+    let by_rank = report(&dir, &["--by", "rank", &made.trace]);
+    let names = ["rank 0", "rank 1", "rank 1", "(no rank)"];
+    let expected = modelled(&made, |at, _| names[at % 4]);
+    assert_eq!((by_rank["rows"].as_array().unwrap().len(), expected.len()), (3, 3), "{by_rank}");
+    for (name, sums) in expected {
+        equals(&by_rank, name, sums);
+        let operations = names.iter().filter(|of| **of == name).count() * made.ops.len() / 4;
+        let ran = row(&by_rank, name)["operations"].as_u64();
+        assert_eq!(ran, Some(operations as u64), "{name}");
+    }
+    let shown = dir.run(&["energy", "--by", "rank", &made.trace]);
+    assert!(shown.expect(0).stdout.lines().next().is_some_and(|head| head.ends_with(" rank")), "{shown}");
+}
+
 #[test]
 fn what_ran_on_a_gpu_is_refused_by_the_step_of_its_own_sensor() {
     let dir = Dir::new();

@@ -20,6 +20,29 @@ fn trace(dir: &Dir) -> String {
     dir.trace("t.rpd", &format!("{} {rows}", rpd_sql::ext::RECORDERS.concat()))
 }
 
+/// madengine's own file, from the logs that it was made of: each byte of it.
+#[test]
+fn library_trace_of_logs_is_the_originals_file() {
+    let dir = Dir::new();
+    let logs = concat!(env!("CARGO_MANIFEST_DIR"), "/../fixtures/library-logs");
+    let original = std::fs::read(format!("{logs}/library_trace.csv")).unwrap();
+    let logs = ["rocblas-layer6.log", "tensile-db-0x8000.log"].map(|log| format!("{logs}/{log}"));
+    let date = ["--date", "2026-11-22 10:03:46"];
+    let arguments = [&["export", "library-trace", "--log", &logs[0], &logs[1]], &date[..]].concat();
+    let export = |more: &[&str]| {
+        let mut rpd = dir.rpd(&[&arguments, more].concat());
+        rpd.env("MAD_MODEL_NAME", "blas_sample").env_remove("JENKINS_BUILD_NUMBER").output().unwrap()
+    };
+    let printed = export(&[]);
+    assert!(
+        printed.status.success() && printed.stdout == original,
+        "{}",
+        String::from_utf8_lossy(&printed.stdout)
+    );
+    assert!(export(&["-o", "library_trace.csv"]).status.success());
+    assert_eq!(std::fs::read(dir.path("library_trace.csv")).unwrap(), original);
+}
+
 /// 2 J, and 2.505 J but for half of what 4 us of it took.
 const JOULES: f64 = 4.505 - 2.505 * 2e-6 / 10e-3;
 

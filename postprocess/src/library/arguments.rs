@@ -28,11 +28,12 @@ impl<'a> Arguments<'a> {
         names.iter().find_map(|name| self.text(name)?.parse().ok())
     }
 
-    /// What two calls of one kind have in common: all but addresses, handles, streams and whose turn it was.
+    /// What two calls of one kind have in common: all but addresses, handles, plans, streams and whose turn it was.
     #[must_use]
     pub fn configuration(&self) -> String {
-        let is_common =
-            |(key, value): &(&str, &str)| !value.starts_with("0x") && !matches!(*key, "rank" | "status");
+        let is_common = |(key, value): &(&str, &str)| {
+            !value.starts_with("0x") && !matches!(*key, "plan" | "rank" | "status")
+        };
         let pairs: Vec<String> =
             self.each().filter(is_common).map(|(key, value)| format!("{key}={value}")).collect();
         pairs.join(" | ")

@@ -5,7 +5,7 @@ use super::arguments::{Arguments, NumberType, blas};
 /// What one call does. Nothing where its arguments do not tell.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct LibraryWork {
-    /// Floating point operations; of a product of matrices 2mnk, of complex ones 8mnk.
+    /// Floating point operations; of a product of matrices 2mnk, of complex ones 8mnk, of a Fourier transform of N numbers 5 N log2 N.
     pub flop: Option<f64>,
     /// Bytes that it must read and write; of a collective those that each rank has in the end or gives.
     pub bytes: Option<u64>,
@@ -26,7 +26,7 @@ pub struct Collective {
 }
 
 impl LibraryWork {
-    /// Of a call of `function`.
+    /// Of a call of `function`; of one that executes a plan, with the arguments that made the plan.
     #[must_use]
     pub fn of(function: &str, arguments: &Arguments<'_>) -> LibraryWork {
         if let Some(Collective { bytes, bus_factor, .. }) = Collective::of(function, arguments) {
@@ -36,6 +36,12 @@ impl LibraryWork {
             function.starts_with("miopenConvolution") || function.starts_with("cudnnConvolution");
         if is_convolution && !function.ends_with("CompileSolution") {
             return of_convolution(arguments).unwrap_or_default();
+        }
+        if executes_plan(function) {
+            return LibraryWork { flop: of_transform(arguments), ..LibraryWork::default() };
+        }
+        if let Some(name) = function.strip_prefix("rocsparse_") {
+            return LibraryWork { flop: of_sparse(name, arguments), ..LibraryWork::default() };
         }
         let Some((name, letter)) = blas(function) else { return LibraryWork::default() };
         let given = |key| arguments.text(key).and_then(NumberType::of_value);
@@ -70,6 +76,74 @@ fn of_blas(name: &str, types: NumberType, arguments: &Arguments<'_>) -> Option<L
     };
     let bytes = elements * types.bytes as f64 * batch;
     Some(LibraryWork { flop: Some(flop * batch), bytes: Some(bytes as u64), bus_factor: None })
+}
+
+/// Whether calls of `function` execute a plan of Fourier transforms that another one has made.
+pub(crate) fn executes_plan(function: &str) -> bool {
+    function == "rocfft_execute"
+        || ["cufftExec", "cufftXtExec"].iter().any(|begin| function.starts_with(begin))
+}
+
+/// By the convention that transforms are compared with, whatever their algorithm does: 5 N log2 N, and half of it where one side is real. It
+/// is what rocfft-bench counts (clients/bench/bench.cpp, October 2024).
+fn of_transform(plan: &Arguments<'_>) -> Option<f64> {
+    let lengths = match ["lengths", "n"].into_iter().find_map(|name| plan.list(name)) {
+        Some(lengths) => lengths,
+        None => ["nx", "ny", "nz"].into_iter().map_while(|name| plan.number(&[name])).collect(),
+    };
+    let size = (!lengths.is_empty()).then(|| lengths.iter().map(|length| *length as f64).product::<f64>())?;
+    let kinds: Vec<&str> = ["transform_type", "type", "inputtype", "outputtype"]
+        .into_iter()
+        .filter_map(|name| plan.text(name))
+        .collect();
+    let is_real = |kind: &&str| {
+        let is_half = |part: &str| matches!(part, "R2C" | "C2R" | "D2Z" | "Z2D");
+        kind.contains("_transform_type_real_")
+            || kind.strip_prefix("CUFFT_").is_some_and(is_half)
+            || kind.starts_with("CUDA_R_")
+    };
+    let of_one = if kinds.iter().any(is_real) { 2.5 } else { 5.0 };
+    let count = plan.number(&["number_of_transforms", "batch"]).unwrap_or(1) as f64;
+    (size >= 1.0).then(|| count * of_one * size * size.log2())
+}
+
+/// What rocsparse-bench counts (clients/include/flops.hpp, October 2024), complex numbers as real ones, of functions whose arguments have all
+/// of it. The generic ones (`rocsparse_spmv`) are passed sizes by descriptors.
+fn of_sparse(name: &str, arguments: &Arguments<'_>) -> Option<f64> {
+    let name = name.strip_prefix(['s', 'd', 'c', 'z'])?;
+    let number = |name: &str| arguments.number(&[name]).map(|number| number as f64);
+    // Where the result is added to what is there already.
+    let added = |size: f64| match arguments.text("beta")? {
+        unknown if unknown.starts_with("0x") => None,
+        // The parts of a complex number have a comma between them.
+        beta => Some(if beta.split(',').all(|part| part == "0") { 0.0 } else { size }),
+    };
+    // Numbers that a matrix of blocks has.
+    let blocks = || {
+        let side = |name| number(name).or_else(|| number("block_dim"));
+        Some((number("nnzb")?, side("row_block_dim")?, side("col_block_dim")?))
+    };
+    let is_plain = |trans: &str| arguments.text(trans) == Some("rocsparse_operation_none");
+    match name {
+        "axpyi" | "doti" | "dotci" => Some(2.0 * number("nnz")?),
+        "roti" => Some(6.0 * number("nnz")?),
+        "gemvi" => Some(number("m")? * (1.0 + 2.0 * number("nnz")?)),
+        "csrmv" | "coomv" => Some(2.0 * number("nnz")? + added(number("m")?)?),
+        "bsrmv" | "gebsrmv" => {
+            let (count, rows, columns) = blocks()?;
+            Some(2.0 * count * rows * columns + added(number("mb")? * rows)?)
+        }
+        "csrmm" => {
+            let rows = number(if is_plain("trans_A") { "m" } else { "k" })?;
+            Some(2.0 * number("nnz")? * number("n")? + added(rows * number("n")?)?)
+        }
+        "bsrmm" | "gebsrmm" => {
+            let (count, rows, columns) = blocks()?;
+            let of_result = if is_plain("trans_A") { number("mb")? * rows } else { number("kb")? * columns };
+            Some(2.0 * count * rows * columns * number("n")? + added(of_result * number("n")?)?)
+        }
+        _ => None,
+    }
 }
 
 /// Each value of the result is a sum over one filter; of a transposed convolution each value of the input is spread by one.
@@ -194,6 +268,59 @@ mod tests {
             "many, to choose one"
         );
         assert_eq!(of("miopenConvolutionBackwardBias", ""), LibraryWork::default());
+    }
+
+    #[test]
+    fn transforms_are_counted_by_the_convention() {
+        let flop = |function: &str, plan: &str| of(function, plan).flop;
+        let complex = "transform_type=rocfft_transform_type_complex_forward | precision=rocfft_precision_single | lengths=64,32 | number_of_transforms=3";
+        assert_eq!(flop("rocfft_execute", complex), Some(3.0 * 5.0 * 2048.0 * 11.0));
+        assert_eq!(
+            flop("rocfft_execute", &complex.replace("complex", "real")),
+            Some(3.0 * 2.5 * 2048.0 * 11.0)
+        );
+        assert_eq!(
+            flop("cufftExecC2C", "nx=1024 | type=CUFFT_C2C | batch=2"),
+            Some(2.0 * 5.0 * 1024.0 * 10.0)
+        );
+        assert_eq!(flop("cufftExecR2C", "nx=16 | ny=64 | type=CUFFT_R2C"), Some(2.5 * 1024.0 * 10.0));
+        assert_eq!(flop("cufftExecZ2Z", "n=16,64 | type=CUFFT_Z2Z | batch=1"), Some(5.0 * 1024.0 * 10.0));
+        for (inputs, of_one) in [("CUDA_C_32F", 5.0), ("CUDA_R_32F", 2.5)] {
+            let plan = format!(
+                "n=4096 | inputtype={inputs} | outputtype=CUDA_C_32F | batch=64 | executiontype=CUDA_C_32F"
+            );
+            assert_eq!(flop("cufftXtExec", &plan), Some(64.0 * of_one * 4096.0 * 12.0));
+        }
+        assert_eq!(flop("rocfft_execute", "plan=0x10"), None, "its plan is not known");
+        assert_eq!(flop("cufftPlan1d", "nx=1024 | type=CUFFT_C2C | batch=2"), None, "makes one");
+    }
+
+    #[test]
+    fn products_of_sparse_matrices_are_counted_as_rocsparse_bench_does() {
+        let flop = |function: &str, arguments: &str| of(function, arguments).flop;
+        assert_eq!(flop("rocsparse_scsrmv", "m=10 | n=20 | nnz=30 | beta=0"), Some(60.0));
+        assert_eq!(flop("rocsparse_zcoomv", "m=10 | n=20 | nnz=30 | beta=1,0"), Some(70.0));
+        assert_eq!(
+            flop("rocsparse_scsrmv", "m=10 | n=20 | nnz=30 | beta=0x7f00"),
+            None,
+            "it is in the GPU's memory"
+        );
+        let product = "trans_A=rocsparse_operation_none | m=10 | n=4 | k=20 | nnz=30 | beta=1";
+        assert_eq!(flop("rocsparse_dcsrmm", product), Some(2.0 * 30.0 * 4.0 + 40.0));
+        assert_eq!(
+            flop("rocsparse_dcsrmm", &product.replace("_none", "_transpose")),
+            Some(2.0 * 30.0 * 4.0 + 80.0)
+        );
+        assert_eq!(
+            flop("rocsparse_sbsrmv", "mb=5 | nb=6 | nnzb=7 | block_dim=2 | beta=1"),
+            Some(2.0 * 28.0 + 10.0)
+        );
+        let blocks = "trans_A=rocsparse_operation_none | mb=5 | n=3 | kb=6 | nnzb=7 | row_block_dim=2 | col_block_dim=4 | beta=1";
+        assert_eq!(flop("rocsparse_sgebsrmm", blocks), Some(2.0 * 56.0 * 3.0 + 30.0));
+        assert_eq!(flop("rocsparse_sroti", "nnz=5"), Some(30.0));
+        assert_eq!(flop("rocsparse_sgemvi", "m=4 | n=6 | nnz=5 | beta=0"), Some(44.0));
+        assert_eq!(flop("rocsparse_spmv", "beta=0"), None);
+        assert_eq!(flop("rocsolver_sgetrf", "m=10 | n=10"), None, "rocsolver-bench counts nothing");
     }
 
     #[test]

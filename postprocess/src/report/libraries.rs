@@ -26,7 +26,7 @@ use crate::library::bench;
 use crate::library::profile::{self, Atomics};
 use crate::library::replay;
 use crate::library::trace_csv::Seen;
-use crate::library::work::LibraryWork;
+use crate::library::work::{LibraryWork, executes_plan};
 use crate::pass::sorted::Sorter;
 use crate::region::Selected;
 use crate::trace::has_table;
@@ -730,7 +730,7 @@ fn marked(text: &str) -> &'static str {
 
 /// The plan that a call executes.
 fn plan_of<'a>(plans: &'a Plans, row: &CallRow, arguments: &Arguments<'_>) -> Option<&'a str> {
-    if row.function != "rocfft_execute" && !row.function.starts_with("cufftExec") {
+    if !executes_plan(&row.function) {
         return None;
     }
     let start = row.times?.0;
@@ -741,7 +741,9 @@ fn plan_of<'a>(plans: &'a Plans, row: &CallRow, arguments: &Arguments<'_>) -> Op
 fn plans(trace: &Connection, version: Version) -> Result<Plans> {
     let mut plans = Plans::new();
     each_call(trace, version, |row| {
-        let makes = row.function == "rocfft_plan_create" || row.function.starts_with("cufftPlan");
+        let makes = ["rocfft_plan_create", "cufftPlan", "cufftMakePlan", "cufftXtMakePlan"]
+            .iter()
+            .any(|begin| row.function.starts_with(begin));
         let plan = Arguments::of(&row.arguments).address("plan");
         if let (true, Some(plan), Some((_, end))) = (makes, plan, row.times) {
             plans.entry((row.thread[0], plan)).or_default().push((end, row.arguments));

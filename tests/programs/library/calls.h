@@ -43,6 +43,10 @@ int cudnnSetConvolutionGroupCount(void *convolution, int groups);
 int cudnnDestroyFilterDescriptor(void *filter);
 int cudnnConvolutionForward(void *handle, const void *alpha, void *x_tensor, const void *x, void *w_filter, const void *w, void *convolution,
                             int algorithm, void *workspace, size_t bytes, const void *beta, void *y_tensor, void *y);
+int cufftCreate(int *plan);
+int cufftXtMakePlanMany(int plan, int rank, long long *n, long long *inembed, long long istride, long long idist, int input, long long *onembed,
+                        long long ostride, long long odist, int output, long long batch, size_t *bytes, int execution);
+int cufftXtExec(int plan, void *input, void *output, int direction);
 int rocsolver_sgesvdx(void *handle, int left, int right, int range, int m, int n, float *a, int lda, float vl, float vu, int il, int iu,
                       int *nsv, float *s, float *u, int ldu, float *v, int ldv, int *ifail, int *info);
 }
@@ -53,6 +57,8 @@ enum { NONE = 111, TRANSPOSE = 112, INVALID_SIZE = 4 };
 enum { COMPUTE_32F = 2, R_32F = 0, R_16F = 2, BATCH_COUNT = 0, BATCH_OFFSET = 1, TRANS_A = 0, EPILOGUE = 2, WITH_BIAS = 4 };
 // Of cuDNN.
 enum { CHANNELS_FIRST = 0, FLOATS = 0, CROSS_CORRELATION = 1 };
+// Of cuFFT: CUDA_R_32F and CUDA_C_32F, CUFFT_FORWARD.
+enum { REAL_FLOATS = 0, COMPLEX_FLOATS = 4, FORWARD = -1 };
 // Of MIOpen.
 enum { FLOAT = 1, CONVOLUTION = 0 };
 

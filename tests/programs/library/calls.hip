@@ -67,6 +67,18 @@ static void by_descriptors_of_cudnn() {
     convolve();
 }
 
+// Two plans alike, and one from real numbers.
+static void transform() {
+    for (int input : {COMPLEX_FLOATS, COMPLEX_FLOATS, REAL_FLOATS}) {
+        int plan;
+        long long lengths[] = {32, 64};
+        size_t bytes;
+        cufftCreate(&plan);
+        cufftXtMakePlanMany(plan, 2, lengths, nullptr, 1, 1, input, nullptr, 1, 1, COMPLEX_FLOATS, 3, &bytes, COMPLEX_FLOATS);
+        cufftXtExec(plan, (void *)0xa, (void *)0xb, FORWARD);
+    }
+}
+
 int main(int argc, char **argv) {
     void *handle = nullptr;
     rocblas_create_handle(&handle);
@@ -105,6 +117,7 @@ int main(int argc, char **argv) {
 
     by_descriptors();
     by_descriptors_of_cudnn();
+    transform();
 
     // Scalars in the GPU's memory are not looked at.
     rocblas_set_pointer_mode(handle, 1);

@@ -122,6 +122,24 @@ int cudnnConvolutionForward(void *, const void *, void *, const void *, void *, 
     return 0;
 }
 
+int cufftCreate(int *plan) {
+    static int plans;
+    return *plan = ++plans, 0;
+}
+
+int cufftXtMakePlanMany(int plan, int rank, long long *n, long long *inembed, long long, long long, int input, long long *, long long, long long,
+                        int output, long long batch, size_t *bytes, int execution) {
+    if (plan < 1 || rank != 2 || n[0] != 32 || n[1] != 64 || inembed || output != COMPLEX_FLOATS || batch != 3 || execution != COMPLEX_FLOATS)
+        fail("cufftXtMakePlanMany");
+    *bytes = (size_t)input;
+    return 0;
+}
+
+int cufftXtExec(int, void *, void *, int) {
+    reduce<<<1, 64>>>(memory());
+    return 0;
+}
+
 int rocsolver_sgesvdx(void *, int, int, int, int m, int n, float *, int lda, float vl, float vu, int il, int iu, int *, float *, float *,
                       int ldu, float *, int ldv, int *, int *info) {
     if (m != 5 || n != 6 || lda != 7 || vl != 0.5f || vu != 1.5f || il != 1 || iu != 2 || ldu != 8 || ldv != 9 || info != (int *)0xf0)

@@ -56,8 +56,8 @@ Columns: jobid, created_date, model, library, config, calls; lines end with CR a
 {JOB_HELP}
 
 From a trace: rocblas has the lines for rocblas-bench, hipblaslt those for hipblaslt-bench (its own where it emits them as ranges), miopen
-those for MIOpenDriver of its convolutions, tensile the kernels that rocBLAS and hipBLASLt chose; rocblas_function is in logs alone. From logs:
-what madengine finds in them.
+those for MIOpenDriver of its convolutions, tensile the kernels that rocBLAS and hipBLASLt chose, rocblas_function the lines of rocBLAS's profile,
+one for each process and configuration. From logs: what madengine finds in them.
 With --gpu, --queue, --stream or --kernel a call counts if one of its operations is asked for, as in rpd libraries.
 
 {REGION_HELP}

@@ -1,7 +1,8 @@
 //! The tables that rocprofv3 writes as comma-separated values, and those of --stats.
 //!
-//! Facts: generateCSV.cpp, generateStats.cpp and csv.hpp of rocprofiler-sdk 1.0 (2025): columns, names of files, texts in quotes and numbers
-//! without, how numbers are rounded. Kernels have dynamic LDS too. What the format wants and the trace does not have is 0, or empty.
+//! Facts: generateCSV.cpp (commit 00f9d2c), csv.hpp (029ff02), domain_type.cpp (215367b) and generateStats.cpp of rocprofiler-sdk 1.0 (2025):
+//! columns, names of files, texts in quotes and numbers without, how numbers are rounded. Kernels have dynamic LDS too. What the format wants
+//! and the trace does not have is 0, or empty.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;

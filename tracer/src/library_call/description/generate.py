@@ -31,7 +31,7 @@ SILENT = re.compile(r"(get|set|is|has)_|(Get|Set|Is|Query|Check)(?=[A-Z])|[Ss]tr
                     r"_buffer_size|_bufferSize|LoggerF|LoggerO|LoggerS|log_|[Dd]escr(iptor|_|$)|_desc(_|r|$)|_mat_info|_info$|Debug|Logging|xerbla|CommCount|CommCuDevice|CommUserRank")
 SPOKEN = re.compile(r"_[sg]et_(vector|matrix)|(Set|Get)(Vector|Matrix)|"
                     r"(Set|Scale)Tensor$|AlgoGetHeuristic|nccl(AllReduce|ReduceScatter|Send|Recv)|ConvolutionForwardGetAlgo|"
-                    r"miopenFind|solve|get(rf|rs|ri)|_set_atomics_mode$")
+                    r"miopenFind|solve|get(rf|rs|ri)|_set_atomics_mode$|XtExecDescriptor")
 # Where scalars lie is known from these, and what descriptors say that other calls are passed.
 NOTED = re.compile(r"_set_pointer_mode$|SetPointerMode(_v2)?$|Lt(MatrixLayout|MatmulDesc)(Create|Init_internal|SetAttribute|Destroy)$|"
                    r"miopen(Set(4d|Nd)?TensorDescriptor(Ex|V2|WithLayout)?|(Init|Set)Convolution(Nd)?(Descriptor|GroupCount)|Destroy(Tensor|Convolution)Descriptor)$|"
@@ -164,8 +164,8 @@ def field(types, function, node, following):
             return f"v:{name}:{compute}", None
     if name == "lengths":
         return f"n8:{name}", None
-    if plain == "int" and name in ("n", "len") and following and following[0] == "plan":
-        return f"n4:{name}", None
+    if plain in ("int", "long long", "long long int") and name in ("n", "len") and following and following[0] == "plan":
+        return f"{'n4' if plain == 'int' else 'n8'}:{name}", None
     if NOTED.search(function) and name == "buf":
         return f"b:{name}:sizeInBytes", None
     count = next((other for other in following if other in ("nbDims", "num_lens", "spatialDim", "arrayLength")), None)
