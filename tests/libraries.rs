@@ -398,8 +398,12 @@ fn triton_kernels_run_in_other_builds() {
 
 /// `program` with calls of that library recorded, on so many GPUs; what `rpd libraries` says of the trace.
 fn with_library_calls(dir: &Dir, name: &str, library: &str, gpus: u32) -> (Trace, Vec<serde_json::Value>) {
-    let run = Run::new(dir, program(name)).gpus(gpus).recorded(Loading::RpdRecord).timeout(LONG);
-    let ran = run.record_option(&format!("--libraries={library}")).run();
+    with_calls_of(dir, Run::new(dir, program(name)).gpus(gpus), library)
+}
+
+fn with_calls_of(dir: &Dir, run: Run<'_>, libraries: &str) -> (Trace, Vec<serde_json::Value>) {
+    let run = run.recorded(Loading::RpdRecord).timeout(LONG);
+    let ran = run.record_option(&format!("--libraries={libraries}")).run();
     assert_eq!(ran.expect(0).stdout, "done\n", "{ran}");
     let trace = dir.trace("trace.rpd");
     trace.check_integrity();
@@ -606,6 +610,14 @@ fn transforms_have_their_plan() {
     let [execute] = of_function(&all, "rocfft_execute")[..] else { panic!("{all:#?}") };
     assert_eq!(execute["bench"], "rocfft-bench --length 64 -b 1 -t 0 --precision single");
     assert!(execute["operations"].as_u64() >= Some(1), "{execute}");
+    assert_flop(execute, 5.0 * 64.0 * 6.0);
+}
+
+/// What a call computes, by its rate and its time.
+#[track_caller]
+fn assert_flop(of: &serde_json::Value, flop: f64) {
+    let found = of["gflop_per_s"].as_f64().unwrap() * of["gpu_ns"].as_f64().unwrap();
+    assert!((found - flop).abs() < 1e-6 * flop, "{found}, not {flop}: {of}");
 }
 
 #[test]
@@ -618,4 +630,46 @@ fn products_of_sparse_matrices_have_their_kernels() {
         "{product}"
     );
     assert!(product["kernels"][0]["name"].as_str().unwrap().contains("csrmv"), "{product}");
+    assert_flop(product, 6.0);
+}
+
+#[test]
+#[ignore = "make matrix: needs librocsolver-dev"]
+fn solvers_have_their_kernels() {
+    let dir = Dir::new();
+    let (trace, all) = with_library_calls(&dir, "solver", "rocsolver", 1);
+    let [factors] = of_function(&all, "rocsolver_sgetrf")[..] else { panic!("{all:#?}") };
+    assert_eq!(
+        (factors["configuration"].as_str(), factors["calls"].as_u64()),
+        (Some("m=3 | n=3 | lda=3"), Some(1))
+    );
+    // All that the program launches, it launches in this call.
+    let kernels = trace.number("select count(*) from op where opType in ('KernelExecution', 'FillBuffer')");
+    assert_eq!(factors["operations"].as_i64(), Some(kernels), "{factors}");
+    assert!(kernels >= 1 && factors["gflop_per_s"].is_null(), "{factors}");
+}
+
+/// MIOpen makes columns of the image by a kernel that it compiles, and has rocBLAS multiply them: its call has both kernels, and its own range too.
+#[test]
+#[ignore = "make matrix: needs libmiopen-dev"]
+fn convolutions_have_their_sizes_and_kernels() {
+    let dir = Dir::new();
+    let run = Run::new(&dir, program("convolution")).env("SIMGPU_GFX", "gfx906").env("HOME", ".");
+    let (trace, all) = with_calls_of(&dir, run, "miopen,rocblas");
+    let [of] = of_function(&all, "miopenConvolutionForwardImmediate")[..] else { panic!("{all:#?}") };
+    let sizes = " | data_type=miopenFloat | mode=miopenConvolution | in=1,1,4,4 | filter=1,1,3,3 | out=1,1,2,2 | pad=0,0 | stride=1,1 | dilation=1,1 | groups=1";
+    assert!(of["configuration"].as_str().unwrap().ends_with(sizes), "{of}");
+    assert_flop(of, 2.0 * 4.0 * 9.0);
+    let kernels: Vec<&str> =
+        of["kernels"].as_array().unwrap().iter().map(|kernel| kernel["name"].as_str().unwrap()).collect();
+    let has = |begin: &str| kernels.iter().any(|kernel| kernel.starts_with(begin));
+    assert!(kernels.len() == 2 && has("Cijk_") && has("Im2d2Col"), "{kernels:?}");
+    assert_eq!(trace.number("select count(*) from op where opType = 'KernelExecution'"), 2);
+    let driver = "./bin/MIOpenDriver conv -n 1 -c 1 -H 4 -W 4 -k 1 -y 3 -x 3 -p 0 -q 0 -u 1 -v 1 -l 1 -j 1 -m conv -g 1 -F 1 -t 1 -S 0";
+    assert_eq!(of["bench"], driver);
+    let [product] = of_function(&all, "rocblas_gemm_ex")[..] else { panic!("{all:#?}") };
+    assert_flop(product, 2.0 * 4.0 * 9.0);
+    let ranges = trace
+        .number("select count(*) from api where args like 's_api = miopenConvolutionForwardImmediate |%'");
+    assert_eq!(ranges, 1, "MIOpen's own range");
 }

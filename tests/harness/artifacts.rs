@@ -210,6 +210,8 @@ pub(crate) fn program(name: &str) -> PathBuf {
         "collectives" => ("tests/programs/libraries/collectives.hip".into(), HIP, &["-lrccl"]),
         "transform" => ("tests/programs/libraries/transform.hip".into(), HIP, &["-lrocfft"]),
         "sparse" => ("tests/programs/libraries/sparse.hip".into(), HIP, &["-lrocsparse"]),
+        "convolution" => ("tests/programs/libraries/convolution.hip".into(), HIP, &["-lMIOpen"]),
+        "solver" => ("tests/programs/libraries/solver.hip".into(), HIP, &["-lrocsolver", "-lrocblas"]),
         "triton" => ("tests/programs/libraries/triton.hip".into(), HIP, &[]),
         "primitives" => ("tests/programs/primitives.hip".into(), HIP_14, &["-lrocrand"]),
         "more_primitives" => ("tests/programs/more_primitives.hip".into(), HIP_14, &[]),

@@ -30,7 +30,7 @@ fn library_trace_of_logs_is_the_originals_file() {
     let date = ["--date", "2026-11-22 10:03:46"];
     let arguments = [&["export", "library-trace", "--log", &logs[0], &logs[1]], &date[..]].concat();
     let export = |more: &[&str]| {
-        let mut rpd = dir.rpd(&[&arguments, more].concat());
+        let mut rpd = dir.rpd(&[&arguments[..], more].concat());
         rpd.env("MAD_MODEL_NAME", "blas_sample").env_remove("JENKINS_BUILD_NUMBER").output().unwrap()
     };
     let printed = export(&[]);
