@@ -391,6 +391,40 @@ fn rpd_record_asks_for_it_and_the_program_s_descriptors_are_its_own() {
     );
 }
 
+/// `rpd record` has the last line, whether or not the recorder came to look for the sensors.
+#[test]
+fn rpd_record_says_where_no_sensor_was_read() {
+    let none = "; no sensor was read\n";
+    let ended = |acts: &[&str], asked: &str| {
+        let dir = Dir::new();
+        fs::create_dir(dir.path("sys")).unwrap();
+        let run = acts.iter().fold(Run::new(&dir, program("control")), |run, act| run.arg(*act));
+        let run = run.recorded(Loading::RpdRecord).env("RPDT_SYSFS", dir.path("sys"));
+        run.record_option(asked).run().expect(0).stderr.clone()
+    };
+    for acts in [&["gpu", "mark=a"][..], &["gpu", "mark=a", "spin=300"], &["mark=a"]] {
+        for asked in ["--monitor=power,energy", "--monitor=available"] {
+            let said = ended(acts, asked);
+            assert!(
+                said.ends_with(none) && said.matches("no sensor was read").count() == 1,
+                "{acts:?} {asked}: {said}"
+            );
+        }
+        let said = ended(acts, "--stackframes");
+        assert!(!said.contains("no sensor"), "{acts:?}: {said}");
+    }
+    let dir = Dir::new();
+    Sysfs::new(&dir);
+    let run = WAITS.iter().fold(Run::new(&dir, program("control")), |run, act| run.arg(*act));
+    let run = run.recorded(Loading::RpdRecord).env("RPDT_SYSFS", dir.path("sys"));
+    let mut running = run.record_option("--monitor=power:2ms").start();
+    running.wait_for_output("ready");
+    wait_for_value(&dir, "power", "237");
+    dir.touch("go");
+    let said = running.finish();
+    assert!(!said.expect(0).stderr.contains("no sensor was read"), "{said}");
+}
+
 /// Its number: the software GPU comes first.
 const NVIDIA: u32 = 1;
 

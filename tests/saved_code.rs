@@ -356,3 +356,17 @@ fn candidates_of_a_kernel_cache() {
     assert_eq!(listed["candidate"], path.to_str().unwrap());
     assert_eq!(listed["blocks"], shown(&["--cfg"], &candidate)["blocks"]);
 }
+
+#[test]
+fn rpd_record_says_where_nothing_was_saved() {
+    for (name, saves) in [("demo", true), ("noop", false)] {
+        let dir = Dir::new();
+        let run =
+            Run::new(&dir, program(name)).recorded(Loading::RpdRecord).record_option("--save-code=code");
+        let ran = run.run();
+        ran.expect(0);
+        let said = ran.stderr.matches("; no code object was saved").count();
+        assert_eq!(said, usize::from(!saves), "{name}: {ran}");
+        assert_eq!(dir.path("code").exists(), saves, "{name}");
+    }
+}
