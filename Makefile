@@ -126,7 +126,7 @@ miri:
 bench: setup
 	@$(CARGO) bench --quiet -p rpd-schema --bench append
 	@$(CARGO) bench --quiet -p rpd-analyzers --bench messages
-	@$(CARGO) bench --quiet -p rpd-codeobject --bench counting
+	@$(CARGO) bench --quiet -p rpd-codeobject --bench counting -- --raw $(CURDIR)/target/bench-counting.tsv
 	@$(CARGO) bench --quiet -p rpd-tests --bench recording -- --raw $(CURDIR)/target/bench.tsv
 
 # RPD_ORIGINAL=DIR compares with the tools of a checkout of rocmProfileData with schema 2.
