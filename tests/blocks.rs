@@ -172,6 +172,54 @@ fn rpd_probe_and_rpd_blocks() {
     }
 }
 
+/// Numbers of the dispatches of `straight` that counted, of so many, with these options of `rpd probe --auto`; the file's counts are of these alone.
+#[track_caller]
+fn chosen(options: &[&str], launches: i64) -> Vec<i64> {
+    let dir = Dir::new();
+    let run = with(Run::new(&dir, rpd()), &["probe", "--auto=count", "-k", "^straight$", "-o", "t.rpd"]);
+    let ran = with(run, options).arg("--").arg(program("blocks")).arg(format!("straight={launches}")).run();
+    ran.expect(0);
+    let trace = dir.trace("t.rpd");
+    trace.check_integrity();
+    let all = "select number from (select id, row_number() over (order by sequenceId) - 1 as number from op
+        where description = 'straight') O";
+    assert_eq!(trace.number(&format!("select count(*) from ({all})")), launches);
+    if !trace.has_table("ext_instrumentation") {
+        return Vec::new();
+    }
+    let counted = format!(
+        "{all} where exists (select 1 from ext_instrumentation I where I.op_id = O.id and I.analyzer = 'blocks') order by 1"
+    );
+    let numbers: Vec<i64> = trace.rows(&counted, |row| row.get(0));
+    let count = numbers.len() as i64;
+    let sums: (i64, i64) = (
+        trace.number(&format!("select sum(dispatches) from ext_blockcount where {FIRST_BLOCK}")),
+        trace.number(&format!("select sum(waves) from ext_blockcount where {FIRST_BLOCK}")),
+    );
+    assert_eq!(sums, (count, count * WAVES), "{options:?}");
+    let cost = "select instrumented || ' ' || plain from instrumentationCost";
+    assert_eq!(trace.texts(cost), [format!("{count} {}", launches - count)], "{options:?}");
+    numbers
+}
+
+/// Rows of ext_blockcount of the first block of the only kernel.
+const FIRST_BLOCK: &str = "block_id = (select id from ext_block order by number limit 1)";
+
+/// Which dispatches count is what `-d` says, and the file has which ones those were.
+#[test]
+fn the_dispatches_that_are_chosen() {
+    assert_eq!(chosen(&["-d", "all"], 20), (0..20).collect::<Vec<_>>());
+    assert_eq!(chosen(&["-d", "1"], 20), [0]);
+    assert_eq!(chosen(&["-d", "1/7"], 40), [6, 13, 20, 27, 34]);
+    // One in a hundred, the same ones with the same seed.
+    let of_seeds = ["0", "1", "2"].map(|seed| chosen(&["-d", "random", "--seed", seed], 1000));
+    assert_eq!(chosen(&["-d", "random"], 1000), of_seeds[0], "the seed is 0 without one");
+    assert_eq!(chosen(&["-d", "random", "--seed", "2"], 1000), of_seeds[2]);
+    assert!(of_seeds[0] != of_seeds[1] && of_seeds[1] != of_seeds[2], "{of_seeds:?}");
+    let count: usize = of_seeds.iter().map(Vec::len).sum();
+    assert!(of_seeds.iter().all(|chosen| !chosen.is_empty()) && (10..=60).contains(&count), "{of_seeds:?}");
+}
+
 /// Sums over the file of the first block of `collatz`: dispatches that were counted, and waves that entered it.
 fn counted_collatz(trace: &Trace) -> (i64, i64) {
     let sum = |of: &str| {
@@ -187,55 +235,91 @@ fn counted_collatz(trace: &Trace) -> (i64, i64) {
 #[test]
 fn whatever_the_program_does() {
     let module = format!("module={}", aql_code_object("gfx900").display());
-    // Arguments, and dispatches of collatz on both GPUs that have completed and are recorded; none where that is a matter of pace.
-    let moments: [(&[&str], Option<i64>); 9] = [
-        (&["collatz=5", "graph=20", "collatz"], Some(2 * 6 + 20)),
-        (&["collatz", &module, "collatz"], Some(4)),
-        (&["collatz", "fork", "collatz=3", "fork", "reduce"], Some(8)),
-        (&["collatz=3", "reset", "collatz=2", "reset"], Some(10)),
-        (&["collatz=2", "stop", "choose=4", "start", "collatz"], Some(6)),
-        (&["stop", "collatz", "fork", "start", "collatz"], Some(2)),
-        (&["collatz=4", "leave"], None),
-        (&["collatz=4", "exit"], None),
-        (&["collatz=4", "kill"], None),
+    // Arguments, and dispatches of collatz on both GPUs that have completed and are recorded.
+    let moments: [(&[&str], i64); 6] = [
+        (&["collatz=5", "graph=20", "collatz"], 2 * 6 + 20),
+        (&["collatz", &module, "collatz"], 4),
+        (&["collatz", "fork", "collatz=3", "fork", "reduce"], 8),
+        (&["collatz=3", "reset", "collatz=2", "reset"], 10),
+        (&["collatz=2", "stop", "choose=4", "start", "collatz"], 6),
+        (&["stop", "collatz", "fork", "start", "collatz"], 2),
     ];
     for (place, (arguments, expected)) in moments.into_iter().enumerate() {
-        let what = ["count", "lanes", "time"][place % 3];
-        let (dir, without) = (Dir::new(), Dir::new());
-        let plain = with(Run::new(&without, program("blocks")).gpus(2), arguments).run();
-        let ran = with(counted(&dir, what), arguments).run();
-        assert_eq!((ran.status, &ran.stdout), (plain.status, &plain.stdout), "{arguments:?}: {ran}");
-        if arguments.last() == Some(&"kill") && !dir.path("trace.rpd").exists() {
-            continue;
-        }
-        let trace = dir.trace("trace.rpd");
-        trace.check_integrity();
-        let (dispatches, waves) = counted_collatz(&trace);
-        assert_eq!(waves, dispatches * WAVES, "{arguments:?}: {ran}");
-        match expected {
-            Some(expected) => {
-                ran.expect_silent();
-                assert_eq!(dispatches, expected, "{arguments:?}");
-            }
-            None => assert!(ran.stderr.is_empty() || ran.stderr.contains("had not completed"), "{ran}"),
-        }
+        let (dir, ran) = as_without_counting(arguments, place);
+        ran.expect_silent();
+        assert_eq!(counted_collatz(&dir.trace("trace.rpd")), (expected, expected * WAVES), "{arguments:?}");
     }
 }
 
-/// The file may not grow any more: what is missing is said, and the program has its results.
+/// Runs the program with and without counting, in the way of that number: it ends alike and has the same output, and the file is whole.
+#[track_caller]
+fn as_without_counting(arguments: &[&str], way: usize) -> (Dir, Ran) {
+    let (dir, without) = (Dir::new(), Dir::new());
+    let plain = with(Run::new(&without, program("blocks")).gpus(2), arguments).run();
+    let ran = with(counted(&dir, ["count", "lanes", "time"][way % 3]), arguments).run();
+    assert_eq!((ran.status, &ran.stdout), (plain.status, &plain.stdout), "{arguments:?}: {ran}");
+    dir.trace("trace.rpd").check_integrity();
+    (dir, ran)
+}
+
+/// The program ends while 300 kernels are in flight: what had completed before is in the file with its counts, and of the others none counts in part. A
+/// process that is killed has written what was there a moment earlier.
+#[test]
+fn however_the_program_ends() {
+    const IN_FLIGHT: i64 = 300;
+    let ends: [(&str, Option<i32>); 4] =
+        [("leave", Some(0)), ("exit", Some(0)), ("quick", Some(0)), ("kill", None)];
+    for (place, (how, status)) in ends.into_iter().enumerate() {
+        let (dir, ran) = as_without_counting(&["collatz=4", "pause=3", how], place);
+        assert_eq!(ran.status.code(), status, "{how}: {ran}");
+        let trace = dir.trace("trace.rpd");
+        let (dispatches, waves) = counted_collatz(&trace);
+        assert_eq!(waves, dispatches * WAVES, "{how}: {ran}");
+        assert!((8..=8 + IN_FLIGHT).contains(&dispatches), "{how}: {dispatches} {ran}");
+        let ops = trace.number("select count(*) from op where description = 'collatz'");
+        let with_counts =
+            trace.number("select count(distinct op_id) from ext_instrumentation where reason = ''");
+        assert!(with_counts <= ops && ops <= 8 + IN_FLIGHT, "{how}: {with_counts} of {ops} {ran}");
+        if how == "kill" {
+            ran.expect_silent();
+            continue;
+        }
+        // Each dispatch that is recorded as complete counted, and whoever is missing is said.
+        assert_eq!((dispatches, with_counts), (ops, ops), "{how}: {ran}");
+        let missing = 8 + IN_FLIGHT - ops;
+        let line = format!("{missing} GPU operations had not completed");
+        assert_eq!(ran.stderr.lines().count(), usize::from(missing > 0), "{how}: {ran}");
+        assert!(missing == 0 || ran.stderr.contains(&line), "{how}: {missing} {ran}");
+    }
+}
+
+/// The file may not grow any more: that is said, once, and the program has its results. With room everything is there.
 #[test]
 fn a_file_that_is_full() {
-    let (dir, without) = (Dir::new(), Dir::new());
-    let plain = with(Run::new(&without, program("blocks")), &["collatz", "choose=50", "reduce=50"]).run();
-    let run = Run::new(&dir, "unshare").arg("--mount").arg("sh").arg("-c");
-    let script = "mkdir small && mount -t tmpfs -o size=100k none small && LD_PRELOAD=$RECORDER:$LD_PRELOAD RPDT_FILENAME=small/t.rpd \"$@\"";
-    let run = run.arg(script).arg("sh").arg(program("blocks")).env("RECORDER", recorder());
-    let ran = with(run.env("RPDT_COUNT_BLOCKS", "lanes"), &["collatz", "choose=50", "reduce=50"]).run();
-    if ran.stderr.contains("unshare") || ran.stderr.contains("mount:") {
-        return not_tested(format!("no disk can be mounted: {}", ran.stderr));
+    let without = Dir::new();
+    let arguments = ["collatz", "choose=50", "reduce=50"];
+    let plain = with(Run::new(&without, program("blocks")), &arguments).run();
+    for (size, has_room) in [("100k", false), ("100m", true)] {
+        let dir = Dir::new();
+        let run = Run::new(&dir, "unshare").arg("--mount").arg("sh").arg("-c");
+        let script = format!(
+            "mkdir small && mount -t tmpfs -o size={size} none small && {{ LD_PRELOAD=$RECORDER:$LD_PRELOAD RPDT_FILENAME=small/t.rpd \"$@\"
+             status=$?; cp small/t.rpd trace.rpd; exit $status; }}"
+        );
+        let run = run.arg(script).arg("sh").arg(program("blocks")).env("RECORDER", recorder());
+        let ran = with(run.env("RPDT_COUNT_BLOCKS", "lanes"), &arguments).run();
+        if ran.stderr.contains("unshare") || ran.stderr.contains("mount:") {
+            return not_tested(format!("no disk can be mounted: {}", ran.stderr));
+        }
+        assert_eq!(ran.expect(0).stdout, plain.stdout, "{size}");
+        if has_room {
+            let trace = dir.succeeded(&ran);
+            assert_eq!(trace.number("select count(distinct op_id) from ext_instrumentation"), 101);
+            continue;
+        }
+        let line = "small/t.rpd: no space left on the disk";
+        assert!(ran.stderr.contains(line) && ran.stderr.lines().count() == 1, "{ran}");
     }
-    assert_eq!(ran.expect(0).stdout, plain.stdout);
-    assert!(ran.stderr.contains("t.rpd"), "{ran}");
 }
 
 /// Loops and branches, memory and instructions, as `rpd blocks` tells them of a real run.

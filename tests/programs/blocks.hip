@@ -7,7 +7,7 @@
 //   reset              hipDeviceReset
 //   fork               a child that ends at once, and one that does something else first
 //   stop, start        of recording
-//   leave, exit, kill  ends with kernels in flight: by _exit, exit, SIGKILL
+//   leave, exit, quick, kill  ends with kernels in flight: by _exit, exit, quick_exit, SIGKILL
 #include <hip/hip_runtime.h>
 
 #include "../../fixtures/programs/check.h"
@@ -257,6 +257,7 @@ static void end(const std::string &how) {
     for (int turn = 0; turn < 300; turn++) collatz<<<GROUPS, ITEMS>>>(out);
     fflush(stdout);
     if (how == "leave") _exit(0);
+    if (how == "quick") quick_exit(0);
     if (how == "kill") raise(SIGKILL);
     exit(0);
 }
@@ -281,7 +282,7 @@ static bool act(const std::string &name, const char *value, int devices) {
     } else if (name == "stop" || name == "start") {
         auto change = (void (*)())dlsym(RTLD_DEFAULT, name == "stop" ? "rpdstop" : "rpdstart");
         if (change) change();
-    } else if (name == "leave" || name == "exit" || name == "kill") {
+    } else if (name == "leave" || name == "exit" || name == "quick" || name == "kill") {
         end(name);
     } else {
         return false;
