@@ -1,7 +1,14 @@
 //! Workloads of libraries that only newer distributions pack: `make matrix` runs these where they are.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
+
+use object::read::elf::ElfFile64;
+use object::{LittleEndian, Object as _, ObjectSymbol as _};
+use rpd_codeobject::counting::{CountedKernel, Options, Variant, rewrite};
+use rpd_codeobject::{CodeObject, demangle};
+use rpd_simgpu::counts;
 
 use crate::harness::{
     Dir, Expected, Loading, Ran, Run, Trace, code_object, not_tested, program, rpd, software_gpu, tool,
@@ -146,18 +153,133 @@ fn llama_cpp_multiplies_by_hipblas() {
     }
 }
 
-/// The blocks of all kernels of the program are counted: each wavefront that was launched has entered the first block of its kernel. Kernels
-/// that cannot count are named, with one of the reasons `refused`. Returns the run, and the kernels that counted.
-#[track_caller]
-fn counted(run: Run<'_>, dir: &Dir, what: &str, refused: &[&str]) -> (Ran, Vec<String>) {
-    let ran = run.env("RPDT_COUNT_BLOCKS", what).run();
-    ran.expect(0);
-    let trace = dir.trace("trace.rpd");
-    trace.check_integrity();
-    let is_note = |line: &&str| line.contains("is not counted on GPU");
-    for line in ran.stderr.lines().filter(is_note) {
-        assert!(refused.iter().any(|reason| line.contains(reason)), "{line}");
+/// Where the descriptors of kernels are in the code objects that the recorder has saved, by symbol. Kernels of one name may be in several.
+fn descriptors(dir: &Dir) -> BTreeMap<String, Vec<u64>> {
+    let mut found = BTreeMap::<String, Vec<u64>>::new();
+    for file in fs::read_dir(dir.path("code")).unwrap() {
+        let bytes = fs::read(file.unwrap().path()).unwrap();
+        let elf = ElfFile64::<LittleEndian>::parse(&*bytes).unwrap();
+        for symbol in elf.dynamic_symbols() {
+            let name = symbol.name().unwrap_or_default();
+            if let Some(name) = name.strip_suffix(".kd") {
+                found.entry(name.to_string()).or_default().push(symbol.address());
+            }
+        }
     }
+    found
+}
+
+/// Waves that have executed the instructions of the program's own kernels, by kernel and address in the code object.
+fn executed(descriptors: &BTreeMap<String, Vec<u64>>, dir: &Dir, ran: &Ran) -> BTreeMap<(String, i64), i64> {
+    let mut executed = BTreeMap::new();
+    for kernel in counts::read(dir.path("counts"), ran.pid).unwrap() {
+        // The software GPU knows no names of kernels that the recorder has made.
+        if ["?", "rocr:", "__amd_rocclr"].iter().any(|other| kernel.name.starts_with(other)) {
+            continue;
+        }
+        // Of several nobody knows which one it was.
+        let [descriptor] = descriptors[&kernel.name][..] else { continue };
+        for (pc, _, _, executions) in &kernel.instructions {
+            let place = (demangle(&kernel.name), (pc - kernel.object + descriptor) as i64);
+            *executed.entry(place).or_default() += *executions as i64;
+        }
+    }
+    executed
+}
+
+/// Kernels that were launched, with their grids, and how often.
+fn launches(trace: &Trace) -> Vec<String> {
+    trace.texts(
+        "select gpuId || ' ' || kernelName || ' ' || gridX || ' ' || gridY || ' ' || gridZ || ' ' || count(*) from dispatch
+         group by gpuId, kernelName, gridX, gridY, gridZ order by 1",
+    )
+}
+
+/// Whether the workgroups of the kernel of that name may wait for each other, and fewer run at once where it counts: the code objects that the
+/// recorder has saved are rewritten here once more.
+fn may_wait_and_gets_larger(dir: &Dir, name: &str, what: &str) -> bool {
+    let variant = match what.split(',').next() {
+        Some("count") => Variant::Waves,
+        Some("lanes") => Variant::Lanes,
+        _ => Variant::Time,
+    };
+    let options = Options { variant, slots: 4, ..Options::default() };
+    let saved = fs::read_dir(dir.path("code")).unwrap().map(|file| fs::read(file.unwrap().path()).unwrap());
+    let made = saved.filter_map(|bytes| rewrite(&bytes, &options, &|mangled| demangle(mangled) == name).ok());
+    let kernels: Vec<_> = made.flat_map(|made| made.kernels).collect();
+    let gets_larger = |kernel: &CountedKernel| {
+        (1..=16).any(|waves| {
+            let residency = kernel.residency(waves * 64, 0);
+            residency.counting < residency.original
+        })
+    };
+    kernels.iter().any(|kernel| kernel.may_wait && gets_larger(kernel))
+}
+
+/// The blocks of all kernels of the program are counted. Two runs, as it is and with counting kernels: the output is the same, the same kernels are
+/// launched, and each block is executed as often, by dispatches that count and by those that do not together. Each wavefront that counts has
+/// entered the first block of its kernel. A kernel of which a dispatch does not count is named, with one of the reasons `refused`, or since its
+/// workgroups may wait for each other, if that is so. Returns the run, and the kernels that counted.
+#[track_caller]
+fn counted<'a>(
+    run: impl Fn(&'a Dir) -> Run<'a>,
+    [without, with]: [&'a Dir; 2],
+    what: &str,
+    refused: &[&str],
+) -> (Ran, Vec<String>) {
+    let of = |dir: &'a Dir| {
+        let run = run(dir).recorded(Loading::Preload).timeout(LONG);
+        run.env("SIMGPU_COUNTS", dir.path("counts")).env("RPDT_SAVE_CODE", dir.path("code"))
+    };
+    let plain = of(without).run();
+    plain.expect(0);
+    let ran = of(with).env("RPDT_COUNT_BLOCKS", what).run();
+    assert_eq!(ran.expect(0).stdout, plain.stdout, "{ran}");
+    let (before, trace) = (without.trace("trace.rpd"), with.trace("trace.rpd"));
+    trace.check_integrity();
+    assert!(trace.has_table("ext_instrumentation"), "nothing counts: {ran}");
+    assert_eq!(launches(&trace), launches(&before), "{ran}");
+
+    // Of which kernels not every dispatch counts, and why.
+    let mut named = BTreeSet::new();
+    for line in ran.stderr.lines().filter(|line| line.contains("is not counted on GPU")) {
+        let (name, why) = line.trim_start_matches("rpd: ").split_once(" is not counted on GPU ").unwrap();
+        let waits = why.contains(" in some launches: its workgroups may wait for each other, ");
+        let is_right = match waits {
+            true => may_wait_and_gets_larger(with, name, what),
+            false => refused.iter().any(|reason| why.contains(reason)),
+        };
+        assert!(is_right, "{line}");
+        named.insert(name.to_string());
+    }
+    let uncounted = trace.texts(
+        "select distinct kernelName from dispatch D where not exists (select 1 from ext_instrumentation I where I.op_id = D.id)",
+    );
+    for kernel in &uncounted {
+        assert!(named.contains(kernel), "no reason is given for {kernel}: {ran}");
+    }
+
+    // Each block, by all dispatches.
+    let counts: Vec<(String, i64, i64)> = trace.rows(
+        "select S.string, B.offset, sum(C.waves) from ext_blockcount C join ext_block B on B.id = C.block_id
+         join ext_instrumentation I on I.id = C.instrumentation_id join rocpd_string S on S.id = I.kernelName_id group by 1, 2",
+        |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)),
+    );
+    let descriptors = descriptors(without);
+    let (as_it_is, beside) = (executed(&descriptors, without, &plain), executed(&descriptors, with, &ran));
+    let compared: BTreeSet<&String> = as_it_is.keys().map(|(kernel, _)| kernel).collect();
+    let several = descriptors.iter().filter(|(_, places)| places.len() > 1);
+    let several: BTreeSet<String> = several.map(|(name, _)| demangle(name)).collect();
+    for (kernel, offset, waves) in counts.iter().filter(|(kernel, ..)| !several.contains(kernel)) {
+        let place = (kernel.clone(), *offset);
+        let at = |executed: &BTreeMap<(String, i64), i64>| executed.get(&place).copied().unwrap_or_default();
+        assert_eq!(waves + at(&beside), at(&as_it_is), "{what} {kernel} {offset:#x}: {ran}");
+    }
+    let is_counted: BTreeSet<&String> = counts.iter().map(|(kernel, ..)| kernel).collect();
+    let missing: BTreeSet<_> = compared.difference(&is_counted).collect();
+    assert!(!compared.is_empty());
+    assert!(missing.iter().all(|kernel| uncounted.contains(**kernel)), "{missing:?}{ran}");
+
     let launched: Vec<(String, i64)> = trace.rows(
         "select S.string, sum(D.gridX * D.gridY * D.gridZ * ((D.workgroupX * D.workgroupY * D.workgroupZ + 63) / 64))
          from (select distinct op_id, kernelName_id from ext_instrumentation where analyzer = 'blocks') I
@@ -178,16 +300,18 @@ fn counted(run: Run<'_>, dir: &Dir, what: &str, refused: &[&str]) -> (Ran, Vec<S
     (ran, launched.into_iter().map(|(kernel, _)| kernel).collect())
 }
 
-/// Those of the vendor's BLAS, its kernels of assembly among them.
+/// Those of the vendor's BLAS, its kernels of assembly among them. They are launched once, so that they would not count if they looked as if their
+/// workgroups waited for each other, which they do not.
 #[test]
 #[ignore = "make matrix: needs librocblas-dev"]
 fn rocblas_counts_its_blocks() {
     for what in ["count", "lanes", "time"] {
-        let dir = Dir::new();
-        let run = Run::new(&dir, program("rocblas")).recorded(Loading::Preload);
+        let (without, with) = (Dir::new(), Dir::new());
         // Of the other kernels in the same file, which do not run.
         let refused = ["no free scalar registers", "no free vector registers"];
-        let (ran, kernels) = counted(run, &dir, what, &refused);
+        // On a busy machine it takes longer to rewrite all of its kernels than a thread waits.
+        let run = |dir| Run::new(dir, program("rocblas")).env("LOGDUR_FILTER", "^Cijk_");
+        let (ran, kernels) = counted(run, [&without, &with], &format!("{what},any-grid"), &refused);
         assert_eq!(ran.stdout, "the product is right\n");
         assert!(kernels.iter().any(|kernel| kernel.starts_with("Cijk_")), "{what}: {kernels:?}{ran}");
     }
@@ -199,12 +323,53 @@ fn rocblas_counts_its_blocks() {
 fn llama_cpp_counts_its_blocks() {
     const TEST: &str = "/usr/libexec/x86_64-linux-gnu/llama.cpp-tests/test-backend-ops";
     for (what, operation) in [("lanes", "SUM_ROWS"), ("count", "ARGMAX"), ("time", "SCALE")] {
-        let dir = Dir::new();
-        let run = ["test", "-o", operation].into_iter().fold(Run::new(&dir, TEST), Run::arg);
-        let (ran, kernels) = counted(run.recorded(Loading::Preload), &dir, what, &[]);
+        let (without, with) = (Dir::new(), Dir::new());
+        let run = |dir| ["test", "-o", operation].into_iter().fold(Run::new(dir, TEST), Run::arg);
+        let (ran, kernels) = counted(run, [&without, &with], what, &[]);
         assert!(ran.stdout.contains("ROCm0") && ran.stdout.contains("tests passed"), "{ran}");
         assert!(!kernels.is_empty(), "{operation}: {ran}");
     }
+}
+
+/// Those that rocFFT generates and compiles when it runs: of powers, primes and products, rows and columns, real numbers and doubles. Each kernel that it
+/// has loaded counts, or is refused for want of registers.
+#[test]
+#[ignore = "make matrix: needs librocfft-dev"]
+fn transforms_count_their_blocks() {
+    const SIZES: [&str; 12] =
+        ["100", "128", "243", "343", "1009", "4096", "60x40", "128x128", "d64", "d1000", "r256", "dr90"];
+    for what in ["count", "lanes", "time"] {
+        let (without, with) = (Dir::new(), Dir::new());
+        let run = |dir| {
+            let run = Run::new(dir, program("transform")).env("SIMGPU_GFX", "gfx906");
+            SIZES.into_iter().fold(run, Run::arg)
+        };
+        let refused = ["no free scalar registers", "no free vector registers"];
+        let (ran, kernels) = counted(run, [&without, &with], what, &refused);
+        assert_eq!(ran.stdout, "done\n");
+        let of_rocfft = kernels.iter().filter(|kernel| kernel.contains("fft")).count();
+        let (all, counted) = rewritten(&with, &refused);
+        println!("{what}: {of_rocfft} kernels have run, of {all} in code objects {counted} count");
+        assert!(of_rocfft >= SIZES.len() && all >= of_rocfft && counted > 0, "{kernels:#?}");
+    }
+}
+
+/// How many kernels the code objects have that the recorder has saved, and how many of them count; each other one is refused, for one of these
+/// reasons.
+#[track_caller]
+fn rewritten(dir: &Dir, reasons: &[&str]) -> (usize, usize) {
+    let (mut all, mut counted) = (0, 0);
+    for file in fs::read_dir(dir.path("code")).unwrap() {
+        let bytes = fs::read(file.unwrap().path()).unwrap();
+        let kernels = CodeObject::parse(&bytes).unwrap().kernels;
+        let made = rewrite(&bytes, &Options::default(), &|_| true).unwrap();
+        assert_eq!(made.kernels.len() + made.refused.len(), kernels.len());
+        for (kernel, refusal) in &made.refused {
+            assert!(reasons.iter().any(|reason| refusal.to_string().contains(reason)), "{kernel}: {refusal}");
+        }
+        (all, counted) = (all + kernels.len(), counted + made.kernels.len());
+    }
+    (all, counted)
 }
 
 /// This test needs what `make matrix` puts into the tree of that suite alone.
@@ -225,9 +390,9 @@ fn triton_kernels_count_their_blocks() {
     for kernel in ["add_kernel", "dot_kernel"] {
         let builds = triton_builds(&dir, &format!("own {kernel} 4 1024\n"));
         for what in ["count", "lanes", "time"] {
-            let of_kernel = Dir::new();
-            let (ran, kernels) =
-                counted(launched(&of_kernel, &builds[0], kernel, "10"), &of_kernel, what, &[]);
+            let (without, with) = (Dir::new(), Dir::new());
+            let run = |dir| launched(dir, &builds[0], kernel, "10");
+            let (ran, kernels) = counted(run, [&without, &with], what, &[]);
             assert_eq!(ran.stdout, format!("{kernel} is right in 10 rounds\n"), "{ran}");
             assert_eq!(kernels, [kernel], "{what}");
         }
@@ -263,8 +428,8 @@ fn tinygrad_kernels_count_their_blocks() {
     let losses = training(&without, "CPU").run().expect(0).stdout.clone();
     assert_eq!(losses.lines().count(), 6);
     for what in ["count", "lanes", "time"] {
-        let dir = Dir::new();
-        let (ran, kernels) = counted(training(&dir, "HIP").recorded(Loading::Preload), &dir, what, &[]);
+        let (plain, with) = (Dir::new(), Dir::new());
+        let (ran, kernels) = counted(|dir| training(dir, "HIP"), [&plain, &with], what, &[]);
         assert_eq!(ran.stdout, losses, "{ran}");
         assert!(kernels.len() > 3, "{kernels:?}{ran}");
     }
