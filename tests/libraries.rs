@@ -243,7 +243,8 @@ fn counted<'a>(
     // Of which kernels not every dispatch counts, and why.
     let mut named = BTreeSet::new();
     for line in ran.stderr.lines().filter(|line| line.contains("is not counted on GPU")) {
-        let (name, why) = line.trim_start_matches("rpd: ").split_once(" is not counted on GPU ").unwrap();
+        let (name, why) = line.split_once(" is not counted on GPU ").unwrap();
+        let (_, name) = name.split_once("(the program): ").unwrap();
         let waits = why.contains(" in some launches: its workgroups may wait for each other, ");
         let is_right = match waits {
             true => may_wait_and_gets_larger(with, name, what),
@@ -255,8 +256,12 @@ fn counted<'a>(
     let uncounted = trace.texts(
         "select distinct kernelName from dispatch D where not exists (select 1 from ext_instrumentation I where I.op_id = D.id)",
     );
+    // On a busy machine it may take longer to rewrite large code objects than a thread waits.
+    let is_late = ran
+        .stderr
+        .contains("kernels take long to rewrite: the blocks of their first dispatches are not counted");
     for kernel in &uncounted {
-        assert!(named.contains(kernel), "no reason is given for {kernel}: {ran}");
+        assert!(is_late || named.contains(kernel), "no reason is given for {kernel}: {ran}");
     }
 
     // Each block, by all dispatches.
@@ -309,8 +314,8 @@ fn rocblas_counts_its_blocks() {
         let (without, with) = (Dir::new(), Dir::new());
         // Of the other kernels in the same file, which do not run.
         let refused = ["no free scalar registers", "no free vector registers"];
-        // On a busy machine it takes longer to rewrite all of its kernels than a thread waits.
-        let run = |dir| Run::new(dir, program("rocblas")).env("LOGDUR_FILTER", "^Cijk_");
+        // The second product, seconds later, counts where it takes longer to rewrite all of the library's kernels than a thread waits.
+        let run = |dir| Run::new(dir, program("rocblas")).arg("20").env("LOGDUR_FILTER", "^Cijk_");
         let (ran, kernels) = counted(run, [&without, &with], &format!("{what},any-grid"), &refused);
         assert_eq!(ran.stdout, "the product is right\n");
         assert!(kernels.iter().any(|kernel| kernel.starts_with("Cijk_")), "{what}: {kernels:?}{ran}");

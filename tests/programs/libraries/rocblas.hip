@@ -5,13 +5,15 @@
 
 #include <rocblas/rocblas.h>
 
+#include <cstdlib>
+#include <unistd.h>
 #include <vector>
 
 enum { N = 64 };
 
 #define ROCBLAS(call) expect((call) == rocblas_status_success, #call)
 
-int main() {
+int main(int argc, char **argv) {
     rocblas_handle handle;
     ROCBLAS(rocblas_create_handle(&handle));
     std::vector<float> factor(N * N), product(N * N);
@@ -21,6 +23,10 @@ int main() {
     HIP(hipMalloc(&to, N * N * sizeof(float)));
     HIP(hipMemcpy(from, factor.data(), N * N * sizeof(float), hipMemcpyHostToDevice));
     ROCBLAS(rocblas_sgemm(handle, rocblas_operation_none, rocblas_operation_none, N, N, N, &one, from, N, from, N, &zero, to, N));
+    if (argc > 1) {
+        sleep(atoi(argv[1]));
+        ROCBLAS(rocblas_sgemm(handle, rocblas_operation_none, rocblas_operation_none, N, N, N, &one, from, N, from, N, &zero, to, N));
+    }
     HIP(hipDeviceSynchronize());
     HIP(hipMemcpy(product.data(), to, N * N * sizeof(float), hipMemcpyDeviceToHost));
     for (int column = 0; column < N; column++) {
