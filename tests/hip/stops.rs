@@ -2,11 +2,6 @@
 
 use crate::harness::{Dir, Loading, Run, newer_rocm, program, recorder};
 
-/// Launches without their kernels, and how many the session says.
-const ALONE: &str = "select count(*) from api where apiName = 'hipLaunchKernel' and id not in (select api_id from rocpd_api_ops)";
-const COUNTED: &str =
-    "select coalesce(sum(value), 0) from rocpd_metadata where tag = 'session::0::launches_without_op'";
-
 /// `warnings`: lines that the recorder has to say.
 fn started_and_stopped(run: Run<'_>, dir: &Dir, timing: &str, warnings: usize) {
     let run = run.env("RPDT_AUTOSTART", "0").env("RPDT_FILENAME", dir.path("trace.rpd"));
@@ -50,9 +45,6 @@ fn with_intercepted_queues() {
     let dir = Dir::new();
     let run = Run::new(&dir, program("hip_stops")).recorded(Loading::Preload).env("RPDT_TIMING", "hsa");
     started_and_stopped(run, &dir, "hsa", 0);
-    // A stop comes between the beginning of a launch and its packet, which another thread may hand over.
-    let trace = dir.trace("trace.rpd");
-    assert_eq!((trace.number(ALONE), trace.number(COUNTED)), (0, 0), "launches without their kernels");
 }
 
 #[test]
@@ -60,8 +52,6 @@ fn by_hips_own_times() {
     let dir = Dir::new();
     let run = Run::new(&dir, program("hip_stops")).recorded(Loading::Preload).env("RPDT_TIMING", "hip");
     started_and_stopped(run, &dir, "hip", 0);
-    let trace = dir.trace("trace.rpd");
-    assert_eq!(trace.number(ALONE), trace.number(COUNTED), "what was launched behind a stop is counted");
 }
 
 #[test]

@@ -191,10 +191,9 @@ unsafe extern "C-unwind" fn on_arguments(_: u32, _: u32, _: *const c_void, _: *m
 /// A command is created, on the thread of the call that creates it.
 unsafe extern "C-unwind" fn created(id: u64) {
     guard((), || {
-        // What is launched behind a stop is not recorded, though its call began before: the call's row counts it as one without its operation.
-        let is_first = call::commands();
+        // What is launched after a stop is not recorded, though its call began before.
         if let Some(recorder) = recorder::get().filter(|recorder| recorder.switch.is_on()) {
-            recorder.counters.commanded.fetch_add(is_first.into(), Ordering::Relaxed);
+            recorder.counters.commanded.fetch_add(call::commands().into(), Ordering::Relaxed);
             command::remember(id, call::created());
         }
     });
