@@ -39,7 +39,7 @@ use crate::notes::Notes;
 use crate::region::Region;
 use calls::write_calls;
 use counters::{write_depths, write_sensors};
-pub(super) use details::{Details, LaunchColumns, Launches, OpDetails};
+pub(super) use details::{Details, KnownLaunches, LaunchColumns, OpDetails};
 use events::{Events, Facts, TimelineFormat};
 pub(super) use frames::graph_handle;
 use frames::write_frames;
@@ -88,7 +88,7 @@ pub(super) fn write<F: TimelineFormat>(
             let texts = TextCache::of_trace(file, version, F::PUT_TEXT)?;
             let (trace, _) = rpd_schema::open_read(file)?;
             begin_reading(&trace)?;
-            Ok((texts, Launches::of(&trace)?))
+            Ok((texts, KnownLaunches::of(&trace)?))
         });
         let rows = Rows::of(trace, &selected, F::FIRST_GPU, scanned, notes);
         let scan = scan.join().map_err(|_| anyhow!("the rows could not be read"))?;

@@ -12,7 +12,7 @@ use rustc_hash::FxHashMap;
 use crate::check::outlier::Outliers;
 use crate::check::rule::are_sound;
 use crate::export::Exported;
-use crate::export::timeline::{Details, LaunchColumns, Launches, begin_reading};
+use crate::export::timeline::{Details, KnownLaunches, LaunchColumns, begin_reading};
 use crate::notes::{Notes, RowCount};
 use crate::region::{Region, Selected};
 use crate::report::caused::{CausedOp, CausedOps, CausingCall};
@@ -127,7 +127,7 @@ pub(super) fn read(
     let mut reader = Reader { rows, texts, read: Read::default() };
     let ops = CausedOps::of(trace, &selected)?;
     reader.read.exported.impossible += ops.left_out.impossible;
-    let launches = Launches::of(trace)?;
+    let launches = KnownLaunches::of(trace)?;
     let mut details = Details::of(trace, &launches)?;
     ops.each(|op, call| reader.op(op, call, &mut details, format))?;
     reader.calls((trace, version), &selected, format)?;

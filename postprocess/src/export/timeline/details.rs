@@ -33,7 +33,7 @@ const ATTRIBUTES: [&str; 5] = ["graph", "graphNode", "clusterX", "clusterY", "cl
 /// Code objects that are remembered at once.
 const REMEMBERED: usize = 1 << 14;
 
-/// Launches of which is known how they were made, and how many ways there are, at most: of others the trace is asked one by one.
+/// Launches of which is known how they were made, and how many forms there are, at most: of others the trace is asked one by one.
 const MOST_LAUNCHES: (usize, usize) = (3 << 19, 1 << 14);
 
 /// How a kernel was launched.
@@ -88,9 +88,9 @@ pub(in crate::export) struct Details<'trace> {
     /// Name and arguments of a call: of a launch of a graph they say the stream.
     calls: Option<Statement<'trace>>,
     registers: Registers<'trace>,
-    known: &'trace Launches,
-    /// What is known of each of the ways to launch.
-    of_ways: Vec<OfCall>,
+    known: &'trace KnownLaunches,
+    /// What is known of each of the forms to launch.
+    of_forms: Vec<OfCall>,
     /// The last call that was asked of: one launch may have hundreds of operations.
     last: Option<(i64, Found)>,
     queues: QueueStreams,
@@ -109,33 +109,33 @@ struct OfCall {
 
 /// Where something is known of a call.
 enum Found {
-    /// The way in which it launched.
-    Way(usize),
+    /// The form of its launch.
+    Launch(usize),
     Own(OfCall),
 }
 
-/// How calls launched kernels: few ways, many calls.
+/// How calls launched kernels: few forms, many calls.
 #[derive(Default)]
-pub(in crate::export) struct Launches {
+pub(in crate::export) struct KnownLaunches {
     /// Ids of calls, ascending.
     calls: Vec<i64>,
-    way_of: Vec<u32>,
+    form_of: Vec<u32>,
     /// Values and stream.
-    ways: Vec<(Values, String)>,
+    forms: Vec<(Values, String)>,
     /// Whether calls that are not among them launched no kernel by themselves.
     is_complete: bool,
 }
 
-impl Launches {
+impl KnownLaunches {
     /// Reads them.
     ///
     /// # Errors
     /// When the trace cannot be read.
-    pub(in crate::export) fn of(trace: &Connection) -> Result<Launches> {
+    pub(in crate::export) fn of(trace: &Connection) -> Result<KnownLaunches> {
         let layout = Layout::of(trace)?;
         let key = "api_ptr_id";
         let Some(table) = layout.table("rocpd_kernelapi").filter(|table| table.has(key)) else {
-            return Ok(Launches { is_complete: true, ..Launches::default() });
+            return Ok(KnownLaunches { is_complete: true, ..KnownLaunches::default() });
         };
         let columns: Vec<String> =
             [key].iter().chain(&LAUNCH).chain(&["stream"]).map(|name| column_of(table, name)).collect();
@@ -146,37 +146,37 @@ impl Launches {
         ))?;
         let mut rows = rows.query([])?;
         let mut numbers: FxHashMap<(Values, String), u32> = FxHashMap::default();
-        let mut launches = Launches::default();
+        let mut launches = KnownLaunches::default();
         while let Some(row) = rows.next()? {
             let call = row.get(0)?;
             // A table without a key may have a call twice.
             if launches.calls.last() == Some(&call) {
                 continue;
             }
-            if launches.calls.len() == MOST_LAUNCHES.0 || launches.ways.len() == MOST_LAUNCHES.1 {
+            if launches.calls.len() == MOST_LAUNCHES.0 || launches.forms.len() == MOST_LAUNCHES.1 {
                 return Ok(launches);
             }
-            let way = (values_from(row, 1)?, text(row, 1 + LAUNCH.len())?);
-            let number = match numbers.get(&way) {
+            let form = (values_from(row, 1)?, text(row, 1 + LAUNCH.len())?);
+            let number = match numbers.get(&form) {
                 Some(number) => *number,
                 None => {
-                    let number = launches.ways.len() as u32;
-                    launches.ways.push(way.clone());
-                    numbers.insert(way, number);
+                    let number = launches.forms.len() as u32;
+                    launches.forms.push(form.clone());
+                    numbers.insert(form, number);
                     number
                 }
             };
             launches.calls.push(call);
-            launches.way_of.push(number);
+            launches.form_of.push(number);
         }
         launches.is_complete = true;
         Ok(launches)
     }
 
-    /// The way in which a call launched.
-    fn way(&self, call: i64) -> Option<usize> {
+    /// The form in which a call launched.
+    fn form(&self, call: i64) -> Option<usize> {
         let at = self.calls.binary_search(&call).ok()?;
-        Some(self.way_of[at] as usize)
+        Some(self.form_of[at] as usize)
     }
 }
 
@@ -216,7 +216,7 @@ impl<'trace> Details<'trace> {
     /// When its tables cannot be read.
     pub(in crate::export) fn of(
         trace: &'trace Connection,
-        known: &'trace Launches,
+        known: &'trace KnownLaunches,
     ) -> Result<Details<'trace>> {
         let layout = Layout::of(trace)?;
         let launch: Vec<&str> = LAUNCH.into_iter().chain(["stream"]).collect();
@@ -236,7 +236,7 @@ impl<'trace> Details<'trace> {
             let launch = Some(registers.launch(*values)?);
             Ok(OfCall { launch, stream: stream.clone(), ..OfCall::default() })
         };
-        let of_ways = known.ways.iter().map(of_way).collect::<Result<_>>()?;
+        let of_forms = known.forms.iter().map(of_way).collect::<Result<_>>()?;
         let launches = match known.is_complete {
             true => None,
             false => question(trace, &layout, ("rocpd_kernelapi", "api_ptr_id"), &launch)?,
@@ -254,7 +254,7 @@ impl<'trace> Details<'trace> {
             calls,
             registers,
             known,
-            of_ways,
+            of_forms,
             last: None,
             queues: QueueStreams::of(trace)?,
             queue: String::new(),
@@ -289,15 +289,15 @@ impl<'trace> Details<'trace> {
         if let Some(call) = call
             && self.last.as_ref().is_none_or(|(last, _)| *last != call)
         {
-            let found = match self.known.way(call) {
-                Some(way) => Found::Way(way),
+            let found = match self.known.form(call) {
+                Some(form) => Found::Launch(form),
                 None => Found::Own(self.of_call(call)?),
             };
             self.last = Some((call, found));
         }
         let of = match &self.last {
             Some((last, found)) if call == Some(*last) => Some(match found {
-                Found::Way(way) => &self.of_ways[*way],
+                Found::Launch(form) => &self.of_forms[*form],
                 Found::Own(of) => of,
             }),
             _ => None,
