@@ -104,6 +104,25 @@ fn the_summary_counts_kernels_of_forked_children() {
     );
 }
 
+/// It has no session: the summary knows of it from the line of its loading alone.
+#[test]
+fn the_summary_says_what_a_kill_before_the_first_commit_may_have_cost() {
+    let dir = Dir::new();
+    let run = ["mark=a", "raise=9"].iter().fold(Run::new(&dir, program("control")), |run, act| run.arg(*act));
+    let ran = run.env("RPDT_AUTOFLUSH", "1").recorded(Loading::RpdRecord).run();
+    ran.expect_signal(libc::SIGKILL);
+    assert!(summary(&ran).ends_with("; SIGKILL ended it: up to 1 s before its end may be missing"), "{ran}");
+}
+
+#[test]
+fn the_summary_names_a_process_that_still_runs() {
+    let dir = Dir::new();
+    let script = "sleep 10 >/dev/null 2>&1 & until grep -q sleep /proc/$!/cmdline; do :; done; sleep 2";
+    let ran = Run::new(&dir, "sh").arg("-c").arg(script).recorded(Loading::RpdRecord).run();
+    ran.expect(0);
+    assert!(summary(&ran).ends_with(" still runs, and has written no operation yet"), "{ran}");
+}
+
 /// A signal ends the program: the summary says which, and what that may have cost.
 #[test]
 fn the_summary_names_the_signal_that_ended_the_program() {

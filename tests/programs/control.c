@@ -6,12 +6,13 @@
  *   threads                   how many threads there are   wait=FILE  until that file exists or the parent has ended
  *   file=NAME finish          rpd_setFilename, rpdfinish   raw_exit=N the system call alone, as an interpreter that found _exit first
  *   cd=DIR  spin=MS           fork: everything that follows is done by a child, then by the parent when it has ended
- *   exit=N  _exit=N           gpu        hsa_init of the HSA runtime
+ *   exit=N  _exit=N  raise=N  gpu        hsa_init of the HSA runtime
  *
  * Compile: cc -O2 control.c -o control -ldl */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <dlfcn.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -78,6 +79,7 @@ static void act(const char *what, const char *value) {
     else if (!strcmp(what, "gpu")) init_gpu();
     else if (!strcmp(what, "exit")) exit(atoi(value));
     else if (!strcmp(what, "_exit")) _exit(atoi(value));
+    else if (!strcmp(what, "raise")) raise(atoi(value));
     else if (!strcmp(what, "cd")) {
         if (chdir(value) != 0) perror(value);
     } else if (!strcmp(what, "fork")) {

@@ -1,6 +1,7 @@
 //! Why a run left no GPU operation in the trace: the most likely cause, in one phrase that says what to do.
 
 use std::ffi::OsStr;
+use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
@@ -70,6 +71,9 @@ fn unheard(silent: &LoadedProcess, command: &Path, at_end: &launch::EndedCommand
              killed, or ended without its exit handlers, before an operation was written",
             text::escape(&name)
         );
+    }
+    if fs::read_link(format!("/proc/{}/exe", silent.pid)).is_ok_and(|runs| runs == silent.exe) {
+        return format!("{exe} still runs, and has written no operation yet");
     }
     format!("{exe} was killed, or ended without its exit handlers, before an operation was written")
 }

@@ -65,7 +65,7 @@ type CountsByProcess = HashMap<(u32, u64), ProcessCounts>;
 
 impl RunCounts {
     /// Counts what the sessions of `run` left in the file or files, whichever process of it they are of, and in their later parts if there
-    /// may be some.
+    /// may be some. A signal ended the process `killed`.
     ///
     /// # Errors
     /// When a trace cannot be read.
@@ -74,6 +74,7 @@ impl RunCounts {
         is_rotated: bool,
         run: &str,
         report: &RunReport,
+        killed: Option<u32>,
     ) -> Result<RunCounts> {
         let files: Vec<(PathBuf, u32)> = match destination {
             Destination::File(trace) => vec![(trace.path().to_path_buf(), trace.first_session())],
@@ -95,7 +96,7 @@ impl RunCounts {
                     .with_context(|| format!("cannot read {}", file.display()))?;
             }
         }
-        Ok(recorded.with(processes, report))
+        Ok(recorded.with(processes, report, killed))
     }
 
     /// Adds what the run has in a file, whose sessions it took from `first_session` on. That is not known of a later part, where the run
@@ -170,7 +171,7 @@ impl RunCounts {
     }
 
     /// With what the processes say of themselves, in files and at their ends.
-    fn with(mut self, mut processes: CountsByProcess, report: &RunReport) -> RunCounts {
+    fn with(mut self, mut processes: CountsByProcess, report: &RunReport, killed: Option<u32>) -> RunCounts {
         // A killed process reports nothing but left its counts in the file; one that could not write to the file any more
         // reports what the file does not have.
         for ended in &report.ended {
@@ -184,6 +185,9 @@ impl RunCounts {
             self.cpu_ns = self.cpu_ns.saturating_add(process.cpu_ns);
             self.cut_off += u64::from(process.cut_off);
         }
+        // It has no session if it was killed before its first commit.
+        let is_known = |pid: u32| processes.keys().any(|(known, _)| *known == pid);
+        self.cut_off += u64::from(killed.is_some_and(|pid| report.program(pid).is_some() && !is_known(pid)));
         self
     }
 

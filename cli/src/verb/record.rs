@@ -495,7 +495,8 @@ impl Record {
             (false, false) => Start::AtOnce,
         };
         // From here on only the command's own end counts: a trace that cannot be read back is a note.
-        match RunCounts::by_run(&destination, is_rotated, &run, &report) {
+        let killed = matches!(ended.ending, Ending::Killed(_)).then_some(ended.pid);
+        match RunCounts::by_run(&destination, is_rotated, &run, &report, killed) {
             Ok(recorded) => {
                 let mut files = named(&destination, &written, &report);
                 if recorded.later_parts > 0 {
