@@ -319,6 +319,7 @@ fn time_in_which_no_session_was_running_is_not_recorded() {
     let launch = |session, start| Call { session, tid: 1, start, length: 10, name: 0 };
     let op = |start, call| Op { gpu: 0, queue: 0, start, length: 10, name: 0, call };
     let trace_with = |facts: &[(usize, &str, &str)]| {
+        let _ = std::fs::remove_file(dir.path("t.rpd"));
         let trace = trace_of(&dir, &[launch(0, 1000), launch(1, 9000)], &[op(1010, 0), op(9010, 1)]);
         let connection = dir.open(&trace);
         connection
