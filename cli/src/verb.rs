@@ -148,9 +148,9 @@ verbs! {
     Blocks(blocks::Blocks),
     Trim(trim::Trim) takes no part: trim::WHY_NO_PART,
     Merge(merge::Merge) takes no part: merge::WHY_NO_PART,
-    Subclass(subclass::Subclass),
-    Deserialize(deserialize::Deserialize),
-    Strings(strings::Strings),
+    Subclass(subclass::Subclass) takes no part: pass::WHY_NO_PART,
+    Deserialize(deserialize::Deserialize) takes no part: pass::WHY_NO_PART,
+    Strings(strings::Strings) takes no part: pass::WHY_NO_PART,
     #[command(flatten)]
     Pass(pass::PassVerb),
     Passes(passes::Passes) takes no part: pass::WHY_NO_PART,
@@ -232,7 +232,8 @@ mod tests {
 
     #[test]
     fn help_fits_the_terminal_and_says_the_same() {
-        let of = |command: Command| {
+        let of = |mut command: Command| {
+            command.build();
             let mut all = Vec::new();
             commands(&command, &[], &mut all);
             all.into_iter().map(|(words, command)| {

@@ -6,14 +6,32 @@ use clap::Command;
 /// Columns that help has at most.
 pub(crate) const WIDTH: usize = 100;
 
-/// The command and those below it, with the text behind their options broken at `width` columns.
-pub(crate) fn fitted(command: Command, width: usize) -> Command {
+/// What clap begins a usage with.
+const USAGE: &str = "Usage: ";
+
+/// The command and those below it, with their usage and the text behind their options broken at `width` columns.
+pub(crate) fn fitted(mut command: Command, width: usize) -> Command {
+    // The usage of a verb begins with the words that lead to it, which clap puts there by this.
+    command.build();
+    fit_all(command, width)
+}
+
+fn fit_all(mut command: Command, width: usize) -> Command {
+    let usage = command.render_usage().to_string();
+    let usages: Vec<&str> = usage.trim_start_matches(USAGE).lines().map(str::trim).collect();
+    if usages.iter().any(|usage| USAGE.len() + usage.chars().count() > width) {
+        let mut lines = Vec::new();
+        for usage in usages {
+            wrap(&[usage], width - USAGE.len(), &mut lines);
+        }
+        command = command.override_usage(lines.join(&format!("\n{}", " ".repeat(USAGE.len()))));
+    }
     let help = command.get_after_help().map(|help| fit(&help.to_string(), width));
     let command = match help {
         Some(help) => command.after_help(help),
         None => command,
     };
-    command.mut_subcommands(|below| fitted(below, width))
+    command.mut_subcommands(|below| fit_all(below, width))
 }
 
 /// The text with its lines broken so that `width` columns are enough. Lines of an example stay as they are.
