@@ -55,11 +55,12 @@ fn of_line(line: &[u8], form: &Regex) -> Option<Performance> {
     Some(Performance { number: text(1)?, metric: text(2)? })
 }
 
-/// `performance: NUMBER METRIC`, also `NUMBER/s, METRIC`.
+/// `performance: NUMBER METRIC`, as madengine has it: a unit (`/s`), a comma, or both may stand behind the number; blanks or tabs
+/// have to; the metric ends at a comma.
 fn form() -> Result<Regex, regex::Error> {
-    Regex::new(
-        r"performance:\s*([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)(?:/s)?\s*,?\s*([A-Za-z_]\S*)",
-    )
+    const NUMBER: &str = r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?";
+    const UNIT: &str = r"(?:,?\s*/[A-Za-z]+\s*,?|,)?";
+    Regex::new(&format!(r"performance:\s+({NUMBER}){UNIT}\s+([^\s,]+)"))
 }
 
 /// The threads that pass on what the program writes.
@@ -177,10 +178,26 @@ mod tests {
             ("x performance: 14164/s, tokens", "14164", "tokens"),
             ("performance:   -1.5e-3   loss\n", "-1.5e-3", "loss"),
             ("performance: +3 it/s", "+3", "it/s"),
+            ("performance: 3 it/s,rest", "3", "it/s"),
+            ("performance: 3 µs", "3", "µs"),
+            ("performance: 12 /s tokens", "12", "tokens"),
+            ("performance: 12,/it , tokens", "12", "tokens"),
+            ("performance: 1, 2 tokens", "1", "2"),
+            ("performance: fast performance: 4 x", "4", "x"),
         ] {
             assert_eq!(said(line), Some((number.to_string(), metric.to_string())), "{line}");
         }
-        for line in ["performance: fast", "perf: 3 x", "performance 3 x", ""] {
+        for line in [
+            "performance: fast",
+            "perf: 3 x",
+            "performance 3 x",
+            "performance:3 x",
+            "performance: 0x10 x",
+            "performance: 1_000 x",
+            "performance: 1/s,x",
+            "performance: 3 , x",
+            "",
+        ] {
             assert_eq!(said(line), None, "{line}");
         }
     }
