@@ -215,6 +215,10 @@ fn joules_are_those_of_the_model() {
             (outer["joules"].as_f64().unwrap() - all).abs() < 1e-6,
             "a range has what is inside: {outer}"
         );
+        assert!(
+            (outer["measured_percent"].as_f64().unwrap() - 100.0).abs() < 1e-6,
+            "nothing runs beside what is inside: {outer}"
+        );
         assert_eq!(
             (&by_marker["rows"][1]["depth"], &by_marker["rows"][1]["ranges"]),
             (&1.into(), &40.into())

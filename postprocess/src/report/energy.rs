@@ -28,7 +28,7 @@ pub(super) use self::long_enough::{SampledTime, StepLengths};
 pub(super) use self::of_ops::OpEnergies;
 pub use self::sensor::PowerSensor;
 use self::sensor::Steps;
-use self::sweep::{EnergySweep, Share};
+use self::sweep::{EnergySweep, Parents, RunningOps, Share};
 use super::gpu_time::LeftOut;
 use crate::pass::sorted::Sorted;
 use crate::region::Selected;
@@ -118,8 +118,9 @@ impl Energy {
         idle_watts: Option<f64>,
     ) -> Result<Energy> {
         let Groups { mut groups, ops, left_out } = Groups::of((trace, version), selected, by)?;
+        let parents = Parents(groups.iter().map(|group| group.parent).collect());
         let mut unsampled = 0;
-        let gpus = share_out(sensor::steps(trace)?, ops, idle_watts, |gpu, group, share| {
+        let gpus = share_out((sensor::steps(trace)?, &parents), ops, idle_watts, |gpu, group, share| {
             if let Some(group) = usize::try_from(group).ok().and_then(|group| groups.get_mut(group)) {
                 unsampled += share.unread;
                 group.own.add(&share);
@@ -133,21 +134,29 @@ impl Energy {
 }
 
 /// Shares the energy of each step out among the operations that ran meanwhile, in the order of GPUs and time. `ended` is told the GPU, the
-/// group and the share of each.
+/// group and the share of each; and first, what was measured for a group by steps of which several parts of it have the energy.
 fn share_out(
-    mut steps: BTreeMap<i64, Steps>,
+    (mut steps, parents): (BTreeMap<i64, Steps>, &Parents),
     (mut first, mut second): (Sorted<GroupedOp>, Sorted<GroupedOp>),
     idle_watts: Option<f64>,
     mut ended: impl FnMut(i64, i64, Share) -> Result<()>,
 ) -> Result<Vec<GpuEnergy>> {
     // What ran in each step has to be known before it can be shared.
-    let mut sweeps = Sweeps::new(&mut steps);
+    let mut sweeps = Sweeps::new(&mut steps, parents);
     while let Some(op) = first.next()? {
         sweeps.add(op, &mut |_, _, _| Ok(()))?;
     }
     sweeps.finish(&mut |_, _, _| Ok(()))?;
     let gpus = steps.iter_mut().map(|(gpu, steps)| share(*gpu, steps, idle_watts)).collect();
-    let mut sweeps = Sweeps::new(&mut steps);
+    for (gpu, steps) in &steps {
+        for step in &steps.steps {
+            if let RunningOps::Within(group) = step.runs {
+                let measured = step.joules_per_busy_ns * step.busy_ns as f64;
+                ended(*gpu, group, Share { measured, ..Share::default() })?;
+            }
+        }
+    }
+    let mut sweeps = Sweeps::new(&mut steps, parents);
     while let Some(op) = second.next()? {
         sweeps.add(op, &mut ended)?;
     }
@@ -158,18 +167,19 @@ fn share_out(
 /// Sweeps GPU after GPU.
 struct Sweeps<'a> {
     steps: &'a mut BTreeMap<i64, Steps>,
-    current: Option<(i64, EnergySweep)>,
+    parents: &'a Parents,
+    current: Option<(i64, EnergySweep<'a>)>,
 }
 
 impl<'a> Sweeps<'a> {
-    fn new(steps: &'a mut BTreeMap<i64, Steps>) -> Sweeps<'a> {
-        Sweeps { steps, current: None }
+    fn new(steps: &'a mut BTreeMap<i64, Steps>, parents: &'a Parents) -> Sweeps<'a> {
+        Sweeps { steps, parents, current: None }
     }
 
     fn add(&mut self, op: GroupedOp, ended: &mut impl FnMut(i64, i64, Share) -> Result<()>) -> Result<()> {
         if self.current.as_ref().is_none_or(|(gpu, _)| *gpu != op.gpu) {
             self.end_gpu(ended)?;
-            self.current = Some((op.gpu, EnergySweep::new(op.start)));
+            self.current = Some((op.gpu, EnergySweep::new(op.start, self.parents)));
         }
         match (&mut self.current, self.steps.get_mut(&op.gpu)) {
             (Some((_, sweep)), Some(steps)) => {

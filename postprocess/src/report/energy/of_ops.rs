@@ -5,6 +5,7 @@ use bytemuck::{Pod, Zeroable};
 use rusqlite::Connection;
 
 use super::groups::GroupedOp;
+use super::sweep::Parents;
 use super::{StepLengths, sensor, share_out};
 use crate::pass::sorted::{Sorted, Sorter};
 use crate::region::Selected;
@@ -45,7 +46,7 @@ impl OpEnergies {
         while let Some(op) = ops.next()? {
             sorter.push(GroupedOp { gpu: op.gpu, start: op.start, end: op.end, group: op.id })?;
         }
-        let gpus = share_out(steps, sorter.sorted_twice()?, None, |_, op, share| {
+        let gpus = share_out((steps, &Parents::default()), sorter.sorted_twice()?, None, |_, op, share| {
             if !selected.has_op(op) {
                 return Ok(());
             }

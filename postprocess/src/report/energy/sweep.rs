@@ -15,16 +15,38 @@ pub(super) enum RunningOps {
     Nothing,
     /// Operations of that group alone.
     Only(i64),
-    /// Those of several groups.
+    /// Those of several groups, all of which are that one or parts of it.
+    Within(i64),
+    /// Those of several groups that are no parts of one.
     Several,
 }
 
+/// The group that each group is a part of, before it among all.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Parents(pub(super) Vec<Option<usize>>);
+
+impl Parents {
+    /// The innermost group that both are, or are parts of.
+    fn common(&self, mut one: i64, mut other: i64) -> Option<i64> {
+        while one != other {
+            let later = if one > other { &mut one } else { &mut other };
+            let parent = usize::try_from(*later).ok().and_then(|group| self.0.get(group).copied().flatten());
+            *later = i64::try_from(parent?).ok()?;
+        }
+        Some(one)
+    }
+}
+
 impl RunningOps {
-    fn and(self, other: RunningOps) -> RunningOps {
+    fn and(self, other: RunningOps, parents: &Parents) -> RunningOps {
+        use RunningOps::{Nothing, Only, Several, Within};
         match (self, other) {
-            (RunningOps::Nothing, runs) | (runs, RunningOps::Nothing) => runs,
+            (Nothing, runs) | (runs, Nothing) => runs,
             (one, other) if one == other => one,
-            _ => RunningOps::Several,
+            (Only(one) | Within(one), Only(other) | Within(other)) => {
+                parents.common(one, other).map_or(Several, Within)
+            }
+            _ => Several,
         }
     }
 }
@@ -34,7 +56,7 @@ impl RunningOps {
 pub(super) struct Share {
     /// Above the idle floor.
     pub(super) joules: f64,
-    /// Of that, what is of steps in which nothing of another group ran.
+    /// Of that, what is of steps in which nothing ran but the group and its parts.
     pub(super) measured: f64,
     /// Time in steps.
     pub(super) ns: u64,
@@ -61,7 +83,7 @@ impl Share {
 }
 
 /// Everything before `now` has been counted.
-pub(super) struct EnergySweep {
+pub(super) struct EnergySweep<'a> {
     now: i64,
     /// The step that is not over at `now`.
     step: usize,
@@ -74,11 +96,13 @@ pub(super) struct EnergySweep {
     ends: BinaryHeap<Reverse<(i64, i64, usize)>>,
     begun: Vec<(i64, Share)>,
     free: Vec<usize>,
+    parents: &'a Parents,
 }
 
-impl EnergySweep {
-    pub(super) fn new(now: i64) -> EnergySweep {
+impl<'a> EnergySweep<'a> {
+    pub(super) fn new(now: i64, parents: &'a Parents) -> EnergySweep<'a> {
         EnergySweep {
+            parents,
             now,
             step: 0,
             running: BTreeMap::new(),
@@ -158,11 +182,14 @@ impl EnergySweep {
     }
 
     fn runs(&self) -> RunningOps {
-        match (self.running.len(), self.running.first_key_value()) {
-            (1, Some((group, _))) => RunningOps::Only(*group),
-            (0, _) => RunningOps::Nothing,
-            _ => RunningOps::Several,
+        let mut runs = RunningOps::Nothing;
+        for group in self.running.keys() {
+            runs = runs.and(RunningOps::Only(*group), self.parents);
+            if runs == RunningOps::Several {
+                break;
+            }
         }
+        runs
     }
 
     fn advance(&mut self, steps: &mut [EnergyStep], time: i64) {
@@ -176,7 +203,9 @@ impl EnergySweep {
             if self.all > 0 && step.start < until {
                 let ns = until.abs_diff(self.now.max(step.start));
                 step.busy_ns += ns;
-                step.runs = step.runs.and(self.runs());
+                if step.runs != RunningOps::Several {
+                    step.runs = step.runs.and(self.runs(), self.parents);
+                }
                 // Nothing on the first sweep, after which it is known what ran in the whole step.
                 let joules = step.joules_per_busy_ns * ns as f64 / self.all as f64;
                 self.one.joules += joules;
