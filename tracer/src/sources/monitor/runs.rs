@@ -26,6 +26,11 @@ struct Open {
 /// How long the value of a sample in a driver's buffer is taken to last, ns: until the next one, which is asked for a while later.
 const BUFFERED: u64 = 120_000_000;
 
+/// A value is not taken to last until the next sample where that comes so many times later than it should.
+const MISSED: u64 = 10;
+/// Nor where it comes so much later than the last one, ns, if that is more. A busy machine may hold the thread up for less.
+const PAUSED: u64 = 500_000_000;
+
 /// See the module.
 pub(super) struct Runs {
     open: Vec<Option<Open>>,
@@ -53,6 +58,11 @@ impl Runs {
     }
 
     fn add(&mut self, sensor: usize, new: Open, mut emit: impl FnMut(Run)) {
+        if let Some(run) = self.open[sensor]
+            && new.start.saturating_sub(run.last) > PAUSED.max(MISSED * self.lasts(run))
+        {
+            self.end(sensor, new.start, &mut emit);
+        }
         let open = &mut self.open[sensor];
         match open {
             Some(run) if run.value == new.value && new.start - run.start < self.longest => {
@@ -95,8 +105,12 @@ impl Runs {
     }
 
     fn end_of(&self, run: Open, time: u64) -> u64 {
-        let lasts = if run.is_buffered { self.period.max(BUFFERED) } else { self.period };
-        time.min(run.last + lasts)
+        time.min(run.last + self.lasts(run))
+    }
+
+    /// How long the value of a sample is taken to last where no other follows.
+    fn lasts(&self, run: Open) -> u64 {
+        if run.is_buffered { self.period.max(BUFFERED) } else { self.period }
     }
 }
 
@@ -144,6 +158,24 @@ mod tests {
             runs(&[(50, 5)], |runs, rows| runs.end(0, 40, |run| rows.push((run.start, run.end, run.value)))),
             []
         );
+    }
+
+    /// The process was stopped, say.
+    #[test]
+    fn a_value_does_not_last_over_a_time_without_samples() {
+        let late = 10 + PAUSED;
+        let rows = |samples: &[(u64, Micro)]| {
+            runs(samples, |runs, rows| {
+                runs.end_all(samples[samples.len() - 1].0 + 3, |run| {
+                    rows.push((run.start, run.end, run.value))
+                });
+            })
+        };
+        assert_eq!(rows(&[(0, 5), (10, 5), (late, 5)]), [(0, late, 5), (late, late + 3, 5)]);
+        let later = late + 1;
+        for value in [5, 6] {
+            assert_eq!(rows(&[(0, 5), (10, 5), (later, value)]), [(0, 20, 5), (later, later + 3, value)]);
+        }
     }
 
     #[test]
