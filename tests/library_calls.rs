@@ -152,6 +152,14 @@ fn the_names_alone_change_nothing() {
 }
 
 #[test]
+fn a_signal_handler_may_make_the_first_call() {
+    let dir = Dir::new();
+    let run = Run::new(&dir, program("library_handler")).arg(program("library_of_nothing"));
+    let ran = run.recorded(Loading::RpdRecord).record_option("--libraries=rocblas").run();
+    assert_eq!(ran.expect(0).stdout, "done\n", "{ran}");
+}
+
+#[test]
 fn what_is_no_library_is_refused_before_the_program_runs() {
     let dir = Dir::new();
     let run = Run::new(&dir, program("library_calls")).recorded(Loading::RpdRecord);

@@ -279,6 +279,7 @@ pub(crate) fn program(name: &str) -> PathBuf {
             ("fixtures/simcuda/libnvidia-ml.c".into(), SIMCUDA, &["-Wl,-soname,libnvidia-ml.so.1"])
         }
         "library_calls" => ("tests/programs/library/calls.hip".into(), HIP, &["-ldl"]),
+        "library_handler" => ("tests/programs/library/handler.c".into(), CC, &["-ldl"]),
         "library_of_nothing" => ("tests/programs/bench/library.c".into(), SHARED, &[]),
         "stand_in_libraries" => ("tests/programs/library/library.hip".into(), STAND_IN, &[]),
         "noop" => ("fixtures/programs/noop.c".into(), CC, &[]),

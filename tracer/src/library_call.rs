@@ -29,6 +29,11 @@ pub(crate) struct CallDescription {
     pub(crate) arguments: String,
 }
 
+/// Reads what the functions are, if that has not been done.
+pub(crate) fn read_description() {
+    description::get();
+}
+
 /// The library of the function `name`.
 pub(crate) fn library_of(name: &str) -> Option<Library> {
     let description = description::get();

@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use rpd_settings::library;
 use rpd_transport::env::Env;
 
-use crate::library_call::Library;
+use crate::library_call::{self, Library};
 
 static WANTED: OnceLock<Vec<&'static str>> = OnceLock::new();
 
@@ -22,6 +22,10 @@ pub(super) fn is_wanted(library: Library) -> bool {
 /// Reads the variable.
 pub(super) fn configure(env: &mut Env<'_>) {
     let wanted = read(env);
+    if !wanted.is_empty() {
+        // Now, not at the first call: that may be in a signal handler, or in the child of a fork meanwhile, which would wait for itself.
+        library_call::read_description();
+    }
     WANTED.get_or_init(|| wanted);
 }
 
