@@ -39,6 +39,11 @@ impl<'a> Arguments<'a> {
         pairs.join(" | ")
     }
 
+    /// Whether a scalar is known to be 0, with both parts where it is complex.
+    pub(super) fn is_zero(&self, name: &str) -> bool {
+        self.text(name).is_some_and(|value| value.split(',').all(is_zero))
+    }
+
     /// Numbers with commas between them.
     #[must_use]
     pub fn list(&self, name: &str) -> Option<Vec<u64>> {
@@ -50,6 +55,11 @@ impl<'a> Arguments<'a> {
     pub fn address(&self, name: &str) -> Option<u64> {
         address(self.text(name)?)
     }
+}
+
+/// Whether text is the number 0, of whichever sign.
+pub(super) fn is_zero(number: &str) -> bool {
+    number.parse() == Ok(0.0)
 }
 
 /// Reads `0x1f` and `31`.
@@ -142,9 +152,12 @@ pub fn blas(function: &str) -> Option<(String, Option<NumberType>)> {
     if begins(&["set_", "get_"]) {
         return None;
     }
-    let letter = snake.chars().next()?;
-    let found = NumberType::of_letter(letter)?;
-    Some((snake.get(1..)?.to_string(), Some(found)))
+    // isamax: the letter is behind the i.
+    let index = ["amax", "amin"].iter().any(|name| snake.get(2..).is_some_and(|rest| rest.starts_with(name)));
+    let (before, typed) = if index { ("i", snake.strip_prefix('i')?) } else { ("", snake.as_str()) };
+    let mut letters = typed.chars();
+    let found = NumberType::of_letter(letters.next()?)?;
+    Some((format!("{before}{}", letters.as_str()), Some(found)))
 }
 
 /// N, T or C: how a matrix is taken.

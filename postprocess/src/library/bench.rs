@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::arguments::{Arguments, NumberType, blas, operation};
+use super::arguments::{Arguments, NumberType, blas, is_zero, operation};
 use super::replay::is_value;
 use super::work::Collective;
 
@@ -26,9 +26,17 @@ pub fn command(library: &str, function: &str, arguments: &Arguments<'_>) -> Opti
 /// As rocBLAS's own log has it (ROCBLAS_LAYER=2).
 fn rocblas(function: &str, arguments: &Arguments<'_>) -> Option<String> {
     let (name, letter) = blas(function)?;
-    let mut line = format!("./rocblas-bench -f {name}");
-    if let Some(letter) = letter {
-        let _ = write!(line, " -r {}", letter.name);
+    // csscal: a complex vector and a real scalar.
+    let real = name.strip_prefix(['s', 'd']).filter(|name| *name == "scal" || name.starts_with("scal_"));
+    let mut line = format!("./rocblas-bench -f {}", real.unwrap_or(&name));
+    match letter {
+        Some(letter) if real.is_some() => {
+            let _ = write!(line, " --a_type {} --b_type {}", letter.name, letter.name.replace("_c", "_r"));
+        }
+        Some(letter) => {
+            let _ = write!(line, " -r {}", letter.name);
+        }
+        None => {}
     }
     let mut options = 0;
     // Functions of vectors have types of their scalars and vectors, which rocblas-bench takes in the same order as those of matrices.
@@ -43,7 +51,10 @@ fn rocblas(function: &str, arguments: &Arguments<'_>) -> Option<String> {
             "diag" => write!(line, " --diag {}", initial(value)?),
             "m" | "n" | "k" => write!(line, " -{key} {value}"),
             "alpha" | "beta" if !value.starts_with("0x") => match value.split_once(',') {
-                Some((real, imaginary)) => write!(line, " --{key} {real} --{key}i {imaginary}"),
+                Some((real, imaginary)) if !is_zero(imaginary) => {
+                    write!(line, " --{key} {real} --{key}i {imaginary}")
+                }
+                Some((real, _)) => write!(line, " --{key} {real}"),
                 None => write!(line, " --{key} {value}"),
             },
             // Where scalars lie in the GPU's memory their values are not known.
@@ -302,6 +313,32 @@ mod tests {
             triangle,
             "./rocblas-bench -f trsm -r f32_c --side L --uplo U --transposeA N --diag N -m 4 -n 5 --alpha 1 --alphai -2 --lda 4 --ldb 4",
         );
+        assert(
+            "rocblas",
+            "rocblas_cgemm",
+            "transA=rocblas_operation_none | transB=rocblas_operation_none | m=16 | n=16 | k=16 | alpha=1,2 | lda=16 | ldb=16 | beta=0,0 | ldc=16",
+            "./rocblas-bench -f gemm -r f32_c --transposeA N --transposeB N -m 16 -n 16 -k 16 --alpha 1 --alphai 2 --lda 16 --ldb 16 --beta 0 --ldc 16",
+        );
+        for (function, arguments, command) in [
+            ("rocblas_isamax", "n=52 | incx=1", "./rocblas-bench -f iamax -r f32_r -n 52 --incx 1"),
+            (
+                "rocblas_izamin_batched",
+                "n=5 | incx=1 | batch_count=2",
+                "./rocblas-bench -f iamin_batched -r f64_c -n 5 --incx 1 --batch_count 2",
+            ),
+            (
+                "rocblas_csscal",
+                "n=12 | alpha=1.25 | incx=1",
+                "./rocblas-bench -f scal --a_type f32_c --b_type f32_r -n 12 --alpha 1.25 --incx 1",
+            ),
+            (
+                "rocblas_zdscal_batched",
+                "n=12 | alpha=1.25 | incx=1 | batch_count=2",
+                "./rocblas-bench -f scal_batched --a_type f64_c --b_type f64_r -n 12 --alpha 1.25 --incx 1 --batch_count 2",
+            ),
+        ] {
+            assert("rocblas", function, arguments, command);
+        }
         assert(
             "rocblas",
             "rocblas_sgemv_strided_batched",

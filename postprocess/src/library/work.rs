@@ -62,7 +62,7 @@ fn of_blas(name: &str, types: NumberType, arguments: &Arguments<'_>) -> Option<L
             let of = |key| arguments.text(key).and_then(NumberType::of_value).unwrap_or(types).bytes as f64;
             let [b, c, d] = ["b_type", "c_type", "d_type"].map(|key| of(key) / types.bytes as f64);
             // The result is read as well, unless it is known not to be.
-            let read = if arguments.text("beta") == Some("0") { 0.0 } else { c };
+            let read = if arguments.is_zero("beta") { 0.0 } else { c };
             (multiply_add * m * n * k, m * k + b * k * n + (read + d) * m * n)
         }
         "gemv" => {
@@ -113,10 +113,9 @@ fn of_sparse(name: &str, arguments: &Arguments<'_>) -> Option<f64> {
     let name = name.strip_prefix(['s', 'd', 'c', 'z'])?;
     let number = |name: &str| arguments.number(&[name]).map(|number| number as f64);
     // Where the result is added to what is there already.
-    let added = |size: f64| match arguments.text("beta")? {
-        unknown if unknown.starts_with("0x") => None,
-        // The parts of a complex number have a comma between them.
-        beta => Some(if beta.split(',').all(|part| part == "0") { 0.0 } else { size }),
+    let added = |size: f64| {
+        let is_known = !arguments.text("beta")?.starts_with("0x");
+        is_known.then(|| if arguments.is_zero("beta") { 0.0 } else { size })
     };
     // Numbers that a matrix of blocks has.
     let blocks = || {
@@ -213,6 +212,9 @@ mod tests {
         assert_eq!(real, LibraryWork { flop: Some(48.0), bytes: Some(4 * (8 + 12 + 6)), bus_factor: None });
         let complex = of("cublasZgemm_v2", "m=2 | n=3 | k=4 | beta=0x7ffd");
         assert_eq!((complex.flop, complex.bytes), (Some(192.0), Some(16 * (8 + 12 + 12))));
+        let parts = |beta: &str| of("rocblas_cgemm", &format!("m=2 | n=3 | k=4 | alpha=1,2 | beta={beta}"));
+        assert_eq!(["0,0", "-0,0"].map(|beta| parts(beta).bytes), [Some(8 * (8 + 12 + 6)); 2]);
+        assert_eq!(["0,1", "1,0"].map(|beta| parts(beta).bytes), [Some(8 * (8 + 12 + 12)); 2]);
         let many = of("rocblas_sgemm_strided_batched", "m=2 | n=3 | k=4 | beta=0 | batch_count=5");
         assert_eq!(many.flop, Some(240.0));
         let half = of("rocblas_gemm_ex", "m=2 | n=3 | k=4 | a_type=rocblas_datatype_f16_r | beta=0");
