@@ -177,8 +177,9 @@ fn written(given: &str) -> Result<Written> {
 /// A Python literal as JSON, by Python itself.
 fn literal(text: &str) -> Result<Value> {
     const PROGRAM: &str = "import ast, json, sys\njson.dump(ast.literal_eval(sys.stdin.read()), sys.stdout)";
+    // What is in the current directory is not a part of Python.
     let mut python = Command::new("python3")
-        .args(["-c", PROGRAM])
+        .args(["-I", "-c", PROGRAM])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::null())

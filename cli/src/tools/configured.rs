@@ -3,7 +3,7 @@
 use std::env;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
@@ -73,6 +73,8 @@ pub(crate) fn run(script: &Script, environment: &[(String, String)]) -> Result<(
         .args(["-c", &line])
         .arg(&script.path)
         .envs(variables)
+        // What is written to rpd is the program's to read.
+        .stdin(Stdio::null())
         .spawn()
         .with_context(|| format!("cannot run {shown}"))?;
     let begun = Instant::now();

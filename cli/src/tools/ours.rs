@@ -265,7 +265,8 @@ impl ToolPlan {
 
     /// Of two tools that write one file, the second would replace what the first has written.
     fn refuse_equal_files(&self) -> Result<()> {
-        let mut files: Vec<PathBuf> = self.outputs.iter().flat_map(Output::files).collect();
+        let mut files: Vec<PathBuf> =
+            self.outputs.iter().flat_map(Output::files).map(|file| place(&file)).collect();
         files.sort();
         match files.windows(2).find(|two| two[0] == two[1]) {
             Some(two) => bail!(
@@ -290,6 +291,11 @@ impl ToolPlan {
         });
         self.outputs.push(Output::Tables(longest, begin.into()));
     }
+}
+
+/// Where a file is, however its path is written: without `.` in it.
+pub(crate) fn place(file: &Path) -> PathBuf {
+    std::path::absolute(file).unwrap_or_else(|_| file.to_path_buf())
 }
 
 /// Where rocprofv3 puts its results: by host and process.

@@ -11,7 +11,7 @@ use clap::Args;
 use rpd_postprocess::text;
 use rpd_schema::session_fact;
 
-use super::record::{Record, Recorded, Tooled};
+use super::record::{self, Record, Recorded, Tooled};
 use crate::args::{libraries, monitor, value};
 use crate::output::file::OutputFile;
 use crate::output::note::note;
@@ -108,9 +108,9 @@ impl Run {
                 text::escape(&trace.to_string_lossy())
             );
         }
-        let is_recorded = |output: &Output| matches!(output, Output::Copy(path) if *path == trace);
+        let is_recorded = |output: &Output| matches!(output, Output::Copy(path) if ours::place(path) == ours::place(&trace));
         let outputs: Vec<Output> = outputs.into_iter().filter(|output| !is_recorded(output)).collect();
-        if outputs.iter().flat_map(Output::files).any(|file| file == trace) {
+        if outputs.iter().flat_map(Output::files).any(|file| ours::place(&file) == ours::place(&trace)) {
             bail!(
                 "{}: the trace and a tool's file would have this name; name another trace with --output",
                 text::escape(&trace.to_string_lossy())
@@ -228,7 +228,10 @@ fn run_as_configured(configuration: &ToolConfiguration, command: &[OsString]) ->
     }
     match ended {
         Ok(ended) => Ok(ended.ending.repeat()),
-        Err(LaunchFailure::NotRunnable(_)) => bail!("bash, which runs the tools' commands, cannot be run"),
+        Err(LaunchFailure::NotRunnable(why)) => {
+            let program = line.first().context("there is no command")?;
+            Ok(record::not_runnable(program, why).repeat())
+        }
         Err(LaunchFailure::Other(error)) => Err(error),
     }
 }

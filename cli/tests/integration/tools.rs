@@ -40,6 +40,15 @@ fn a_program_keeps_its_arguments_and_its_status_under_every_tool() {
     }
     dir.run(&tools("rpd", &["--force"], &["sh", "-c", "kill -TERM $$"])).expect_signal(15);
     dir.run(&tools("rpd", &["--force"], &["no-such-command"])).expect(127);
+    // A script gets nothing of what is the program's.
+    dir.write("script.sh", "cat\n");
+    dir.write("input", "line\n");
+    let scripts = r#"[{"name": "rpd", "pre_scripts": [{"path": "script.sh"}], "env_vars": {"X": "1"}}]"#;
+    let mut command = dir.rpd(&tools(scripts, &["--exec"], &["sed", "s/^/program /"]));
+    let ran = ran(command.stdin(fs::File::open(dir.path("input")).unwrap()));
+    assert_eq!(ran.expect(0).stdout, "program line\n");
+    let ran = dir.run(&tools(scripts, &["--exec"], &["no-such-command"]));
+    ran.expect(127).says(&["cannot run no-such-command: command not found"]);
 }
 
 #[test]
@@ -60,6 +69,15 @@ fn what_is_wrong_is_said_before_the_program_starts() {
             r#"[{"name": "gpu_info_vram_profiler", "env_vars": {"OUTPUT_FILE": "trace.rpd"}}]"#,
             "trace.rpd: the trace and a tool's file would have this name",
         ),
+        (
+            r#"[{"name": "gpu_info_vram_profiler", "env_vars": {"OUTPUT_FILE": "./trace.rpd"}}]"#,
+            "trace.rpd: the trace and a tool's file would have this name",
+        ),
+        (
+            r#"[{"name": "gpu_info_power_profiler", "env_vars": {"OUTPUT_FILE": "./one.csv"}},
+                {"name": "gpu_info_vram_profiler", "env_vars": {"OUTPUT_FILE": "one.csv"}}]"#,
+            "one.csv: two tools would write this file",
+        ),
         ("{'tools': [{'name': 'nothing'}]}", "there is no tool \"nothing\""),
         ("{", "is no JSON"),
     ] {
@@ -74,7 +92,12 @@ fn what_is_wrong_is_said_before_the_program_starts() {
     dir.run(&tools(script, &["--exec"], &["touch", "ran"]))
         .expect(1)
         .says(&["there is no script scripts/no.sh"]);
-    assert_eq!(dir.names(), ["library_trace.csv", "there.json"]);
+    // Python takes what is in the current directory for its own, unless it is told otherwise.
+    dir.write("json.py", "open('ran', 'w')\n");
+    dir.run(&tools("{'tools': [{'name': 'nothing'}]}", &[], &["true"]))
+        .expect(1)
+        .says(&["no tool \"nothing\""]);
+    assert_eq!(dir.names(), ["json.py", "library_trace.csv", "there.json"]);
     assert_eq!(fs::read_to_string(dir.path("library_trace.csv")).unwrap(), "mine");
 }
 
