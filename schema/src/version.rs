@@ -145,17 +145,25 @@ impl From<rusqlite::Error> for Unknown {
 /// The schema version of an open database.
 pub(crate) fn version_of(connection: &Connection) -> Result<Version, Unknown> {
     // Counted in SQL: names of a foreign database may be any bytes.
-    let (core, uuid_tables, others, tables) = connection.query_row(
+    let (core, uuid_tables, others, tables, (facts, arguments)) = connection.query_row(
         "SELECT
             count(*) FILTER (WHERE lower(name) IN ('rocpd_api', 'rocpd_op', 'rocpd_string')),
             count(*) FILTER (WHERE lower(name) GLOB 'rocpd_info_*' OR lower(name) GLOB 'rocpd_region_*'
                 OR lower(name) GLOB 'rocpd_kernel_dispatch_*'),
             count(*) FILTER (WHERE lower(name) NOT GLOB 'rocpd_*' AND lower(name) NOT GLOB 'sqlite_*'),
-            count(*)
+            count(*),
+            count(*) FILTER (WHERE lower(name) = 'rocpd_metadata'),
+            count(*) FILTER (WHERE lower(name) = 'rocpd_ustring')
          FROM sqlite_master WHERE type = 'table'",
         [],
         |row| {
-            Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?, row.get::<_, i64>(2)?, row.get::<_, i64>(3)?))
+            Ok((
+                row.get::<_, i64>(0)?,
+                row.get::<_, i64>(1)?,
+                row.get::<_, i64>(2)?,
+                row.get::<_, i64>(3)?,
+                (row.get::<_, i64>(4)?, row.get::<_, i64>(5)?),
+            ))
         },
     )?;
     if core < 3 {
@@ -168,8 +176,12 @@ pub(crate) fn version_of(connection: &Connection) -> Result<Version, Unknown> {
         };
         return Err(Unknown::Kind(kind));
     }
-    if !has_facts(connection)? {
+    if facts == 0 {
         return Ok(Version::V1);
+    }
+    // The columns that would say it have other names: the tables tell it.
+    if !has_facts(connection)? {
+        return Ok(if arguments > 0 { Version::V3 } else { Version::V2 });
     }
     let version = connection
         .query_row(

@@ -1,6 +1,7 @@
 //! The part of madengine's tools that one recording gives: the libraries and sensors that it must record, and the files that it is
 //! written out to afterwards, where the tools would have put theirs.
 
+use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -265,16 +266,16 @@ impl ToolPlan {
 
     /// Of two tools that write one file, the second would replace what the first has written.
     fn refuse_equal_files(&self) -> Result<()> {
-        let mut files: Vec<PathBuf> =
-            self.outputs.iter().flat_map(Output::files).map(|file| place(&file)).collect();
-        files.sort();
-        match files.windows(2).find(|two| two[0] == two[1]) {
-            Some(two) => bail!(
-                "{}: two tools would write this file; give one of them another OUTPUT_FILE",
-                text::escape(&two[0].to_string_lossy())
-            ),
-            None => Ok(()),
+        let mut places = HashSet::new();
+        for file in self.outputs.iter().flat_map(Output::files) {
+            if !places.insert(place(&file)) {
+                bail!(
+                    "{}: two tools would write this file; give one of them another OUTPUT_FILE",
+                    text::escape(&file.to_string_lossy())
+                );
+            }
         }
+        Ok(())
     }
 
     /// Tools whose tables have the same files get the longest of their lists, which has the others in it.

@@ -474,7 +474,7 @@ fn the_published_definitions_of_perfetto_read_the_same() {
     for trace in [
         dir.fixture("matmul_result.rpd"),
         dir.unpacked("mytrace_raw.rpd"),
-        generated(&dir, "t.rpd", 1, 300),
+        generated(&dir, "generated.rpd", 1, 300),
         with_launch_attributes(&dir),
     ] {
         dir.run(&["export", "perfetto", &trace, "--force", "-o", "t.pftrace"]).expect(0);

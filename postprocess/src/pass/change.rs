@@ -93,6 +93,9 @@ pub fn change<T>(
     Err(undone(explain(error, file), &**notes, format!("{what}, and {} is as it was", shown(file))))
 }
 
+/// SQLite's error of a statement that does not fit the tables, where it does not know at which place of the statement.
+const GENERIC: ffi::Error = ffi::Error { code: ErrorCode::Unknown, extended_code: ffi::SQLITE_ERROR };
+
 /// What a failure means, where it is one of SQLite's.
 pub(crate) fn explain(error: Error, file: &Path) -> Error {
     let failure = match error.downcast::<rusqlite::Error>() {
@@ -106,7 +109,7 @@ pub(crate) fn explain(error: Error, file: &Path) -> Error {
         rusqlite::Error::SqliteFailure(code, _) if code.code == ErrorCode::DatabaseCorrupt => {
             anyhow!("the database is damaged; see what is wrong with: rpd check FILE")
         }
-        rusqlite::Error::SqlInputError { msg, .. } => {
+        rusqlite::Error::SqlInputError { msg, .. } | rusqlite::Error::SqliteFailure(GENERIC, Some(msg)) => {
             anyhow!("its tables are not as the format has them ({}); see: rpd check FILE", text::escape(msg))
         }
         rusqlite::Error::SqliteFailure(..) => rpd_schema::Error::of_sqlite(file, failure).into(),
