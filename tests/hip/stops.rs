@@ -1,6 +1,11 @@
 //! Recording that is started and stopped: HIP times its commands only in between.
 
-use crate::harness::{Dir, Loading, Run, newer_rocm, program, recorder};
+use crate::harness::{Dir, Loading, Run, hip_symbols, newer_rocm, program, recorder};
+
+/// Launches without their kernels, and how many the session says.
+const ALONE: &str = "select count(*) from api where apiName = 'hipLaunchKernel' and id not in (select api_id from rocpd_api_ops)";
+const COUNTED: &str =
+    "select coalesce(sum(value), 0) from rocpd_metadata where tag = 'session::0::launches_without_op'";
 
 /// `warnings`: lines that the recorder has to say.
 fn started_and_stopped(run: Run<'_>, dir: &Dir, timing: &str, warnings: usize) {
@@ -9,6 +14,11 @@ fn started_and_stopped(run: Run<'_>, dir: &Dir, timing: &str, warnings: usize) {
     assert_eq!(ran.expect(0).stderr.lines().count(), warnings, "{ran}");
     let trace = dir.trace("trace.rpd");
     assert!(trace.lost().is_empty(), "{:?}", trace.lost());
+    // A stop comes between the beginning of a launch and its packet, which another thread may hand over. HIP is told that it need not
+    // time its commands any more.
+    let alone = trace.number(ALONE);
+    assert_eq!(trace.number(COUNTED), alone, "launches without their kernels are counted");
+    assert!(timing == "hip" || alone == 0, "{alone} launches without their kernels");
     assert_eq!(trace.metadata("session::0::timing").into_values().collect::<Vec<_>>(), [timing]);
     // Kernels that were launched between a start and a stop, also when they ended behind it, each by its own call.
     let kernels = trace.texts(
@@ -45,6 +55,13 @@ fn with_intercepted_queues() {
     let dir = Dir::new();
     let run = Run::new(&dir, program("hip_stops")).recorded(Loading::Preload).env("RPDT_TIMING", "hsa");
     started_and_stopped(run, &dir, "hsa", 0);
+}
+
+#[test]
+fn with_intercepted_queues_by_symbols() {
+    let dir = Dir::new();
+    let run = Run::new(&dir, program("hip_stops")).preload(&[recorder(), hip_symbols()]);
+    started_and_stopped(run.env("RPDT_HIP_CALLS", "symbols").env("RPDT_TIMING", "hsa"), &dir, "hsa", 0);
 }
 
 #[test]

@@ -9,6 +9,7 @@ use std::cell::Cell;
 use std::ptr;
 
 use rpd_transport::correlation;
+use rpd_transport::recorder::Recorder;
 
 /// What a packet or a copy keeps of the call that submits it.
 #[derive(Clone, Copy)]
@@ -148,6 +149,13 @@ pub(crate) fn cause() -> CausingCall {
         CausingCall { call, stream, launches: current.launches.get() }
     });
     cause.unwrap_or(CausingCall::NONE)
+}
+
+/// Whether a copy that this thread submits now is recorded: while recording is on, and behind a stop for a call that began before it, which
+/// has a row.
+#[inline]
+pub(crate) fn records_copies(recorder: &Recorder) -> bool {
+    recorder.switch.is_on() || cause().call != correlation::NONE
 }
 
 /// What the call that this thread is in means to packets, of which it is about to submit some.

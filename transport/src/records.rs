@@ -264,7 +264,7 @@ pub struct Call {
     pub src_gpu: u32,
     /// For a copy: 1 where the host's side is pinned.
     pub pinned: u16,
-    /// 1: HIP made a command of it, which it times.
+    /// 1: HIP made a command of it, which it times, or may have made one.
     pub commanded: u16,
     /// The thread that made it, 0 for the one whose ring the record is in.
     pub tid: u32,

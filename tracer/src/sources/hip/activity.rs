@@ -54,6 +54,8 @@ struct Callbacks {
     given: Mutex<bool>,
     /// Since when it last tells of commands, ns of CLOCK_MONOTONIC.
     given_at: AtomicU64,
+    /// Until when it last did not, ns of CLOCK_MONOTONIC; `u64::MAX` while it does not.
+    silent_until: AtomicU64,
 }
 
 /// A completed command (ROCclr 5.2 prof_protocol.h, activity_record_t).
@@ -99,10 +101,11 @@ pub(super) fn open(recorder: &'static Recorder, hip: &HipLibrary, calls: bool) -
             }
         }
     }
-    let (given, given_at) = (Mutex::new(false), AtomicU64::new(0));
+    let (given, [given_at, silent_until]) = (Mutex::new(false), [0, u64::MAX].map(AtomicU64::new));
     let commands = enable.is_some();
     if !functions.is_empty() {
-        let _ = CALLBACKS.set(Callbacks { pid: recorder.pid, register, functions, enable, given, given_at });
+        let pid = recorder.pid;
+        let _ = CALLBACKS.set(Callbacks { pid, register, functions, enable, given, given_at, silent_until });
         follow(recorder);
     }
     (calls, commands)
@@ -134,9 +137,11 @@ impl Callbacks {
         // HIP has begun to take times: commands that it begins to make from now on have some.
         self.given_at.store(clock::monotonic(), Ordering::Relaxed);
         self.tell_commands(true);
+        self.silent_until.store(clock::monotonic(), Ordering::Release);
     }
 
     fn take_back(&self) {
+        self.silent_until.store(u64::MAX, Ordering::SeqCst);
         self.tell_commands(false);
         self.register_all(ptr::null_mut());
     }
@@ -157,6 +162,13 @@ impl Callbacks {
             }
         }
     }
+}
+
+/// Whether HIP may have made a command of a call that began at `start` and ends now, and not told of it: recording was started or stopped
+/// meanwhile.
+pub(super) fn may_have_been_silent(start: u64) -> bool {
+    let callbacks = CALLBACKS.get().filter(|callbacks| callbacks.enable.is_some());
+    callbacks.is_some_and(|callbacks| start <= callbacks.silent_until.load(Ordering::Acquire))
 }
 
 /// HIP's callback of a call: [`on_call_at`], with where HIP's own memory on the stack begins.
@@ -191,9 +203,10 @@ unsafe extern "C-unwind" fn on_arguments(_: u32, _: u32, _: *const c_void, _: *m
 /// A command is created, on the thread of the call that creates it.
 unsafe extern "C-unwind" fn created(id: u64) {
     guard((), || {
-        // What is launched after a stop is not recorded, though its call began before.
+        // What is launched after a stop has no times, though its call began before: it counts as a launch without its operation.
+        let is_first = call::commands();
         if let Some(recorder) = recorder::get().filter(|recorder| recorder.switch.is_on()) {
-            recorder.counters.commanded.fetch_add(call::commands().into(), Ordering::Relaxed);
+            recorder.counters.commanded.fetch_add(is_first.into(), Ordering::Relaxed);
             command::remember(id, call::created());
         }
     });

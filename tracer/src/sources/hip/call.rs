@@ -21,7 +21,7 @@ use super::arguments::{Arguments, CallState, Room, unsigned};
 use super::command::Created;
 use super::description::{Api, ArgumentRole, RowKind, StreamPlace};
 use super::launch::{LAUNCH_CONFIG_STREAM, launch, transfer};
-use super::{functions, kernel, pointer};
+use super::{activity, functions, kernel, pointer};
 use crate::call::frame::{self, Callers, Frame};
 use crate::call::{self as open_call, StreamAt};
 
@@ -48,7 +48,7 @@ struct CurrentCall {
     frame: Cell<Frame>,
     /// Of a call without data on the stack.
     callers: Cell<Callers<64>>,
-    /// HIP has made a command of it, which it will time.
+    /// HIP has made a command of it.
     commanded: Cell<bool>,
     /// The kernel it names, where that had to be found out at its beginning.
     kernel: Cell<KernelId>,
@@ -110,10 +110,12 @@ pub(super) fn commands() -> bool {
 /// A call begins. Where its arguments are to be kept: in the data, or in room of ours; null when the call is not recorded: recording is
 /// paused, this is inside another call, or the thread is ending.
 pub(super) fn enter(index: u16, api: &'static Api, place: CallPlace) -> *mut u8 {
-    let Some(recorder) = recorder::get().filter(|recorder| recorder.switch.is_on()) else {
-        return ptr::null_mut();
-    };
+    let Some(recorder) = recorder::get() else { return ptr::null_mut() };
     let entered = CURRENT.try_with(|current| {
+        let is_on = recorder.switch.is_on();
+        if !is_on && current.id.get() == correlation::NONE {
+            return ptr::null_mut();
+        }
         let (frame, data, size) = match place {
             CallPlace::Data(data, size) => (Frame::of_data(data, size), data, size),
             CallPlace::Callers(callers) => (Frame::of_place(callers), ptr::null_mut(), 0),
@@ -123,6 +125,9 @@ pub(super) fn enter(index: u16, api: &'static Api, place: CallPlace) -> *mut u8 
                 return ptr::null_mut();
             }
             current.abandon(recorder);
+            if !is_on {
+                return ptr::null_mut();
+            }
         }
         // On another stack than the thread's own the data goes with the stack, if the call is left.
         let in_room = data.is_null() || !frame.is_on_own_stack();
@@ -254,8 +259,10 @@ pub(super) fn exit(index: u16, data: *const u8) {
         current.id.set(correlation::NONE);
         let submitted = open_call::end();
         let Some(recorder) = recorder::get() else { return };
+        let start = current.start.get();
+        let commanded = current.commanded.get() || api.is_launch() && activity::may_have_been_silent(start);
         let mut call = records::Call {
-            start: current.start.get(),
+            start,
             end: clock::monotonic(),
             correlation: id,
             arguments: 0,
@@ -267,7 +274,7 @@ pub(super) fn exit(index: u16, data: *const u8) {
             dst_gpu: records::NO_GPU,
             src_gpu: records::NO_GPU,
             pinned: 0,
-            commanded: current.commanded.get().into(),
+            commanded: commanded.into(),
             tid: 0,
         };
         // SAFETY: the data of this very call, which has not returned yet.

@@ -135,7 +135,7 @@ pub(super) unsafe extern "C-unwind" fn async_batch_copy(
     };
     // SAFETY: the caller's arguments, passed on.
     let status = unsafe { copy(copies, count, dep_count, deps) };
-    if status == SUCCESS && hsa.usable() && hsa.recorder.switch.is_on() {
+    if status == SUCCESS && hsa.usable() && call::records_copies(hsa.recorder) {
         hsa.recorder.counters.lose(Cause::SharedSignal, count.into());
     }
     status
@@ -165,7 +165,7 @@ fn timed(
     let watched = hsa.usable() && hsa.completion.works();
     let job = job.filter(|job| job.size > 0 && completion.0 != 0 && watched);
     let Some(job) = job else { return call(completion) };
-    if !hsa.recorder.switch.is_on() {
+    if !call::records_copies(hsa.recorder) {
         guard((), || hsa.app_signals.release(hsa, completion));
         return call(completion);
     }

@@ -22,7 +22,7 @@ use super::in_flight::{InFlight, InFlightSender, TimesFrom, in_flight_queue};
 use super::queue::{Ends, HwQueue};
 use super::signal;
 use super::state::Hsa;
-use crate::call;
+use crate::call::{self, CausingCall};
 use crate::gpu::kernels::{self, KernelOrigin};
 use crate::guard::guard;
 use crate::hsa_runtime::abi::*;
@@ -87,14 +87,7 @@ impl QueueInterceptor {
     }
 
     /// Passes packets on, dispatches with signals that time them.
-    fn pass(
-        &mut self,
-        queue: &HwQueue,
-        packets: &[Packet],
-        index: u64,
-        recorded: bool,
-        passage: &mut Passage,
-    ) {
+    fn pass(&mut self, queue: &HwQueue, packets: &[Packet], index: u64, is_on: bool, passage: &mut Passage) {
         let end = index + packets.len() as u64;
         if queue.is_ahead(end) {
             hold_back(queue, end);
@@ -102,7 +95,7 @@ impl QueueInterceptor {
         self.batch.clear();
         self.timed.clear();
         for (place, packet) in packets.iter().enumerate() {
-            self.prepare(queue, packet, index + place as u64, recorded);
+            self.prepare(queue, packet, index + place as u64, is_on);
         }
         let of_call = self.begin_of_call();
         let now = || of_call.unwrap_or_else(clock::monotonic);
@@ -133,8 +126,11 @@ impl QueueInterceptor {
     }
 
     /// Puts one packet into the batch, a dispatch with a signal that times it.
-    fn prepare(&mut self, queue: &HwQueue, packet: &Packet, index: u64, recorded: bool) {
+    fn prepare(&mut self, queue: &HwQueue, packet: &Packet, index: u64, is_on: bool) {
         let (hsa, recorder) = (queue.hsa, queue.hsa.recorder);
+        let (cause, is_handed_over) = cause(queue, index);
+        // A call that began before a stop has a row, and so has what it launches behind the stop.
+        let recorded = is_on || cause.call != correlation::NONE;
         let mut packet = *packet;
         if packet.header & 0xff != packet_type::KERNEL_DISPATCH {
             // Whatever a packet of an unknown kind holds there is only looked up.
@@ -175,9 +171,6 @@ impl QueueInterceptor {
                     self.batch.extend(used.gate().into_iter().flatten());
                     (record.kernel, in_use) = (kernel.unwrap_or(record.kernel), Some(Box::new(used)));
                 }
-                let reserved = queue.reservations.cause(index);
-                let is_handed_over = reserved.call == correlation::NONE;
-                let cause = if is_handed_over { call::handover() } else { reserved };
                 (record.correlation, record.stream) = (cause.call, cause.stream);
                 if origin == KernelOrigin::Application && cause.launches && self.launched != cause.call {
                     (record.launch, self.launched) = (1, cause.call);
@@ -195,6 +188,12 @@ impl QueueInterceptor {
             self.batch.push(Packet::barrier(application));
         }
     }
+}
+
+/// The call that packet `index` is of, and whether it is the one that hands the packet over.
+fn cause(queue: &HwQueue, index: u64) -> (CausingCall, bool) {
+    let reserved = queue.reservations.cause(index);
+    if reserved.call == correlation::NONE { (call::handover(), true) } else { (reserved, false) }
 }
 
 fn describe(
@@ -264,13 +263,13 @@ pub(super) unsafe extern "C-unwind" fn intercept(
     let packets = unsafe { std::slice::from_raw_parts(packets, count as usize) };
     let mut passage = Passage { writer, taken: false };
     guard((), || {
-        let recorded = queue.hsa.recorder.switch.is_on();
+        let is_on = queue.hsa.recorder.switch.is_on();
         // Where submission must be held back, completion is watched also while recording is paused; kernels are replaced then as well.
         let watched = queue.hsa.usable() && queue.hsa.completion.works();
-        if watched && (recorded || queue.run_ahead.is_some() || intercept::is_on()) {
-            queue.with_interceptor(|interceptor| {
-                interceptor.pass(queue, packets, index, recorded, &mut passage)
-            });
+        let of_calls = || (index..index + count).any(|index| cause(queue, index).0.call != correlation::NONE);
+        if watched && (is_on || queue.run_ahead.is_some() || intercept::is_on() || of_calls()) {
+            queue
+                .with_interceptor(|interceptor| interceptor.pass(queue, packets, index, is_on, &mut passage));
         }
     });
     if !passage.taken {
