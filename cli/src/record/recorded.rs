@@ -38,8 +38,10 @@ pub(crate) struct RunCounts {
     pub(crate) launches_without_op: u64,
     /// CPU time that the recorder used, in nanoseconds.
     pub(crate) cpu_ns: u64,
-    /// Processes that are gone and whose sessions have no end.
+    /// Processes that are gone and whose sessions have no end, or that had something to record and have no session.
     pub(crate) cut_off: u64,
+    /// The ids of the latter, but for the command's.
+    pub(crate) unwritten: Vec<u32>,
     /// What timed operations, in any of the processes.
     timings: BTreeSet<String>,
     /// Files of the run that are later parts of others.
@@ -188,6 +190,12 @@ impl RunCounts {
         // It has no session if it was killed before its first commit.
         let is_known = |pid: u32| processes.keys().any(|(known, _)| *known == pid);
         self.cut_off += u64::from(killed.is_some_and(|pid| report.program(pid).is_some() && !is_known(pid)));
+        let is_gone = |process: &&(u32, u64)| {
+            !processes.contains_key(*process) && !liveness::is_same_process(process.0, Some(process.1))
+        };
+        let gone = report.recording.iter().filter(is_gone).map(|(pid, _)| *pid);
+        self.unwritten = gone.filter(|pid| Some(*pid) != killed).collect();
+        self.cut_off += self.unwritten.len() as u64;
         self
     }
 

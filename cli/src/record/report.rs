@@ -1,7 +1,7 @@
 //! What the recorded processes said about themselves, in the file named by RPDT_REPORT.
 //!
-//! Every process that the recorder was loaded into appends one line when that happens and one when it
-//! ends. This is how `rpd record` knows why a trace has nothing in it: a process that does nothing with a
+//! Every process that the recorder was loaded into appends one line when that happens, one when it has something to record, and one when it
+//! ends. Forked children have the last two. This is how `rpd record` knows why a trace has nothing in it: a process that does nothing with a
 //! GPU leaves no sign in the trace itself.
 
 use std::ffi::OsString;
@@ -93,6 +93,8 @@ pub(crate) struct EndedProcess {
 pub(crate) struct RunReport {
     /// One per process (and per program a process executed), in the order of loading.
     pub(crate) loaded: Vec<LoadedProcess>,
+    /// Processes that had something to record: their ids and starts, as those of [`EndedProcess`].
+    pub(crate) recording: Vec<(u32, u64)>,
     /// One per process that ended in order: a killed one has none.
     pub(crate) ended: Vec<EndedProcess>,
 }
@@ -104,9 +106,12 @@ impl RunReport {
         let mut report = RunReport::default();
         for line in String::from_utf8_lossy(text).lines() {
             let mut words = line.split_ascii_whitespace();
-            match words.next() {
-                Some("loaded") => report.loaded.extend(LoadedProcess::parse(&Fields::new(words))),
-                Some("ended") => report.ended.extend(EndedProcess::parse(&Fields::new(words))),
+            let kind = words.next();
+            let fields = Fields::new(words);
+            match kind {
+                Some("loaded") => report.loaded.extend(LoadedProcess::parse(&fields)),
+                Some("records") => report.recording.extend(fields.number("pid").zip(fields.number("start"))),
+                Some("ended") => report.ended.extend(EndedProcess::parse(&fields)),
                 _ => {}
             }
         }
@@ -223,15 +228,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_kinds_of_lines_are_read() {
+    fn all_kinds_of_lines_are_read() {
         let report = RunReport::parse(
             b"loaded pid=7 exe=/bin/my%20prog%25\n\
+              records pid=7 start=1\n\
               ended pid=7 start=1 hsa=loaded tool=librocprofiler.so kfd=denied ops=3 lost=2 cpu_ns=1500 log_lost=4 later=1\n\
               loaded pid=8 exe=/bin/sh file=/t/8%251.rpd\n\
               ended pid=8 start=2 hsa=no tool=none kfd=ok ops=0 lost=1 cpu_ns=500\n",
         );
         assert_eq!(report.program(7).unwrap().to_str(), Some("/bin/my prog%"));
         assert_eq!(report.files(), [PathBuf::from("/t/8%1.rpd")]);
+        assert_eq!(report.recording, [(7, 1)]);
         let first = &report.ended[0];
         assert_eq!((first.start, first.lost, first.cpu_ns, first.log_lost), (1, 2, 1500, 4));
         assert_eq!((first.hsa, first.kfd, first.ops), (HsaStage::Loaded, Kfd::Denied, 3));
@@ -242,9 +249,9 @@ mod tests {
     #[test]
     fn torn_and_foreign_lines_are_passed_over() {
         let report = RunReport::parse(
-            b"\xff\xfe\nnews pid=1\nended pid=2 start=3 hsa=loaded tool=none kf\nloaded pid=x exe=/\n",
+            b"\xff\xfe\nnews pid=1\nended pid=2 start=3 hsa=loaded tool=none kf\nloaded pid=x exe=/\nrecords pid=4\n",
         );
-        assert!(report.loaded.is_empty() && report.ended.is_empty());
+        assert!(report.loaded.is_empty() && report.recording.is_empty() && report.ended.is_empty());
         assert_eq!(percent_decoded("100%"), b"100%");
         assert_eq!(percent_decoded("%zz%e2%82%ac"), "%zz€".as_bytes());
     }

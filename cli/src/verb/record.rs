@@ -530,6 +530,9 @@ impl Record {
                 if !for_amd_alone.is_empty() && recorded.is_of_nvidia_alone() {
                     line.push_str(&format!("; for AMD's GPUs alone: {}", for_amd_alone.join(", ")));
                 }
+                for pid in recorded.unwritten.iter().take(NAMED) {
+                    line.push_str(&format!("; nothing that process {pid} recorded is in the file"));
+                }
                 line.push_str(&cut_off(ended.ending, recorded.cut_off));
                 note(line);
             }

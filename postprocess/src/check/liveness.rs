@@ -74,7 +74,7 @@ fn is_own_namespace(namespace: &str) -> bool {
 }
 
 /// Whether the process exists, lives, and is not another one with the same id that began after `began`.
-fn is_same_process(pid: u32, began: Option<u64>) -> bool {
+pub fn is_same_process(pid: u32, began: Option<u64>) -> bool {
     let Ok(stat) = fs::read_to_string(format!("/proc/{pid}/stat")) else { return false };
     // The name, in parentheses, may hold anything.
     let Some((_, fields)) = stat.rsplit_once(')') else { return false };

@@ -48,7 +48,10 @@ extern "C-unwind" fn constructor() {
             sources: sources::ALL,
             gpus: &sources::KnownGpus,
             demangle: rpd_codeobject::demangle,
-            writer: writer::run,
+            writer: |recorder| {
+                report::records(recorder);
+                writer::run(recorder);
+            },
         };
         let recorder = recorder::install(config, setup);
         rpd_transport::log::set_level(recorder.config.log);

@@ -1,4 +1,4 @@
-//! Two lines about this process for `rpd record`, which says at the end what was recorded or why nothing was.
+//! Lines about this process for `rpd record`, which says at the end what was recorded or why nothing was.
 //!
 //! `rpd record` names the file in RPDT_REPORT. Each line is one append, so processes do not mix.
 
@@ -23,6 +23,11 @@ pub(crate) fn loaded(recorder: &Recorder) {
             escaped(recorder.config.filename.expanded().as_os_str().as_bytes())
         )
     });
+}
+
+/// The process has something to record. A forked child has no line before, and a child that is killed none after.
+pub(crate) fn records(recorder: &Recorder) {
+    append(recorder, || format!("records pid={} start={}", recorder.pid, recorder.began.0));
 }
 
 /// The process ends.
