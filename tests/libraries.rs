@@ -107,7 +107,7 @@ fn llama_cpp_runs_models() {
     const TEST: &str = "/usr/libexec/x86_64-linux-gnu/llama.cpp-tests/test-llama-archs";
     let dir = Dir::new();
     let run = ["-a", "^llama$", "-b", "ROCm0", "-s", "7"].into_iter().fold(Run::new(&dir, TEST), Run::arg);
-    let ran = run.recorded(Loading::RpdRecord).env("RPDT_TICKS", "1").timeout(LONG).run();
+    let ran = run.recorded(Loading::RpdRecord).env("RPDT_TICKS", "1").run();
     assert!(ran.expect(0).stdout.contains("all 2 test(s) passed"), "{ran}");
     let trace = dir.trace("trace.rpd");
     trace.check_integrity();
@@ -130,7 +130,7 @@ fn llama_cpp_multiplies_by_hipblas() {
     let dir = Dir::new();
     let wanted = ["test", "-b", "ROCm0", "-o", "MUL_MAT", "-p", "type_a=f16,type_b=f32,m=16,n=16,k=256"];
     let run = wanted.into_iter().fold(Run::new(&dir, TEST), Run::arg).recorded(Loading::RpdRecord);
-    let ran = run.record_option("--libraries=hipblas,rocblas").timeout(LONG).run();
+    let ran = run.record_option("--libraries=hipblas,rocblas").run();
     assert!(ran.expect(0).stdout.contains("tests passed"), "{ran}");
     dir.trace("trace.rpd").check_integrity();
     let file = dir.path("trace.rpd");
@@ -228,7 +228,7 @@ fn counted<'a>(
     refused: &[&str],
 ) -> (Ran, Vec<String>) {
     let of = |dir: &'a Dir| {
-        let run = run(dir).recorded(Loading::Preload).timeout(LONG);
+        let run = run(dir).recorded(Loading::Preload);
         run.env("SIMGPU_COUNTS", dir.path("counts")).env("RPDT_SAVE_CODE", dir.path("code"))
     };
     let plain = of(without).run();
@@ -572,7 +572,7 @@ fn with_library_calls(dir: &Dir, name: &str, library: &str, gpus: u32) -> (Trace
 }
 
 fn with_calls_of(dir: &Dir, run: Run<'_>, libraries: &str) -> (Trace, Vec<serde_json::Value>) {
-    let run = run.recorded(Loading::RpdRecord).timeout(LONG);
+    let run = run.recorded(Loading::RpdRecord);
     let ran = run.record_option(&format!("--libraries={libraries}")).run();
     assert_eq!(ran.expect(0).stdout, "done\n", "{ran}");
     let trace = dir.trace("trace.rpd");
@@ -582,9 +582,6 @@ fn with_calls_of(dir: &Dir, run: Run<'_>, libraries: &str) -> (Trace, Vec<serde_
     let said = tool(rpd().to_str().unwrap(), &["libraries", "--json", file.to_str().unwrap()]);
     (trace, serde_json::from_str(&said).unwrap())
 }
-
-/// rocBLAS loads its kernels for many seconds on a busy machine.
-const LONG: std::time::Duration = std::time::Duration::from_secs(300);
 
 #[track_caller]
 fn of_function<'a>(all: &'a [serde_json::Value], function: &str) -> Vec<&'a serde_json::Value> {
@@ -749,7 +746,7 @@ fn collectives_have_their_bytes_and_bandwidth() {
 #[ignore = "make matrix: needs librccl-dev"]
 fn rccl_says_when_its_workgroups_begin_and_end() {
     let dir = Dir::new();
-    let run = Run::new(&dir, program("collectives")).gpus(2).recorded(Loading::Preload).timeout(LONG);
+    let run = Run::new(&dir, program("collectives")).gpus(2).recorded(Loading::Preload);
     let run = run.env("NCCL_DEBUG", "INFO").env("NCCL_DEBUG_SUBSYS", "COLL");
     let ran = run.env("RCCL_KERNEL_COLL_TRACE_ENABLE", "1").run();
     ran.expect(0);
