@@ -231,6 +231,22 @@ fn counted_collatz(trace: &Trace) -> (i64, i64) {
     (sum("dispatches"), sum("waves"))
 }
 
+/// Without waiting, each dispatch is counted, or among those of which the recorder says that they came before the kernel was rewritten.
+#[test]
+fn kernels_that_nobody_waits_for() {
+    let dir = Dir::new();
+    let arguments = ["probe", "--auto", "--no-wait", "-k", "^collatz$", "-o", "t.rpd", "--"];
+    let run = with(Run::new(&dir, rpd()), &arguments).arg(program("blocks"));
+    let ran = with(run, &["collatz=30", "pause=10", "collatz=30"]).run();
+    ran.expect(0);
+    let after = " dispatches of collatz were not counted: it was not yet rewritten";
+    let early = ran.stderr.lines().find_map(|line| line.strip_suffix(after)?.split(' ').next_back());
+    let early: i64 = early.map_or(0, |number| number.parse().unwrap());
+    let (dispatches, waves) = counted_collatz(&dir.trace("t.rpd"));
+    assert_eq!((dispatches + early, waves), (60, dispatches * WAVES), "{ran}");
+    assert!(dispatches >= 30, "those after the pause: {ran}");
+}
+
 /// What happens to programs: each behaves as without counting, and what was counted is of whole dispatches.
 #[test]
 fn whatever_the_program_does() {

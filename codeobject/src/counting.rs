@@ -24,6 +24,7 @@ mod program;
 mod sequences;
 mod waiting;
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 use crate::blocks::Obstacle;
@@ -341,6 +342,22 @@ pub fn rewrite(
     }
     rewritten.object = object::append(object, &original, made);
     Ok(rewritten)
+}
+
+/// Those of the kernels whose mangled names are `wanted` whose workgroups may wait for each other, or whose code is not understood.
+///
+/// # Errors
+/// Why nothing of it is understood.
+pub fn waiting(object: &[u8], wanted: &dyn Fn(&str) -> bool) -> Result<BTreeSet<String>, Refusal> {
+    let original = object::Original::open(object)?;
+    let program = program::Program::of(&original.functions, false, wanted);
+    let mut found: BTreeSet<String> = program.refused.iter().map(|(name, _)| name.clone()).collect();
+    for group in program.groups(&original, &program.kernels, true) {
+        if waiting::may_wait(group.functions.iter().map(|(_, code)| *code), group.calls_by_pointer) {
+            found.extend(group.kernels.iter().map(|(place, _)| original.functions[*place].name.to_string()));
+        }
+    }
+    Ok(found)
 }
 
 fn refuse(original: &object::Original<'_>, kernels: &[usize], why: &Refusal, rewritten: &mut Rewritten) {

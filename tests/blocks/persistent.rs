@@ -14,6 +14,8 @@ const REASON: &str = "meet is not counted on GPU 0 in some launches: its workgro
                       at once (rpd probe --any-grid counts it there too)";
 const FIRST: &str = "meet is not counted on GPU 0 in some launches: its workgroups may wait for each other, and the first launch shows whether \
                      another such kernel runs beside it (rpd probe --any-grid counts it there too)";
+const BESIDE: &str = "meet is not counted on GPU 0 in some launches: its workgroups may wait for each other, as those of another kernel \
+                      beside it, and both might no longer fit together (rpd probe --any-grid counts it there too)";
 
 fn run<'a>(dir: &'a Dir, arguments: &[String]) -> Run<'a> {
     let run = Run::new(dir, program("grid_barrier")).config(FULL);
@@ -98,8 +100,6 @@ fn cooperative_launches_run_the_original() {
 /// not know that they share its compute units.
 #[test]
 fn two_kernels_that_wait_for_each_other_run_the_original() {
-    const BESIDE: &str = "meet is not counted on GPU 0 in some launches: its workgroups may wait for each other, as those of another kernel \
-                          beside it, and both might no longer fit together (rpd probe --any-grid counts it there too)";
     let dir = Dir::new();
     let arguments = ["both=20", "both=20", "20"].map(String::from);
     let ran = recorded(&dir, &arguments).run();
@@ -110,6 +110,16 @@ fn two_kernels_that_wait_for_each_other_run_the_original() {
     let dir = Dir::new();
     let ran = recorded(&dir, &arguments).env("RPDT_COUNT_BLOCKS", "count,any-grid").run();
     assert_eq!((met(&ran), counted(&dir)), (vec![true; 3], (vec![true; 5], vec![])), "{ran}");
+}
+
+/// The same where the user has left the other kernel out: the recorder looks at its code all the same.
+#[test]
+fn a_kernel_that_is_left_out_is_beside_others_too() {
+    let dir = Dir::new();
+    let arguments = ["both=20", "both=20", "20"].map(String::from);
+    let ran = recorded(&dir, &arguments).env("LOGDUR_FILTER", "^meet$").run();
+    assert_eq!(met(&ran), [true, true, true], "{ran}");
+    assert_eq!(counted(&dir), (vec![false; 5], [FIRST, BESIDE].map(String::from).to_vec()), "{ran}");
 }
 
 /// LDS that makes one workgroup fit on a compute unit, whatever its registers; and workgroups that do not wait.

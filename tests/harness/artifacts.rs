@@ -19,7 +19,8 @@ fn target() -> PathBuf {
     std::env::current_exe().unwrap().ancestors().nth(3).unwrap().to_path_buf()
 }
 
-/// A file of `target/release` after a build of everything tested; cargo does nothing where all is fresh.
+/// A file of `target/release` after `cargo build --release`, as `make build` runs it: cargo does nothing where all is fresh. For other packages
+/// cargo would choose other features, and build most of it again.
 #[track_caller]
 fn built(file: &str) -> PathBuf {
     // Tried once: what does not build for one test does not build for the next.
@@ -47,17 +48,6 @@ fn build() -> Result<(), String> {
     }
     let mut cargo = Command::new(env!("CARGO"));
     cargo.current_dir(root()).args(["build", "--quiet", "--release", "--target-dir"]).arg(target());
-    cargo.args(["-p", "rpd-tracer", "-p", "rpd-roctx", "-p", "rpd-simgpu", "-p", "rpd-cli"]);
-    cargo.args([
-        "-p",
-        "rpd-remote",
-        "-p",
-        "rpd-remote-command",
-        "-p",
-        "rpd-hip-symbols",
-        "-p",
-        "rpd-library-symbols",
-    ]);
     // Cargo sets this for the test program; the build must not depend on it.
     cargo.env_remove("LD_LIBRARY_PATH");
     let output = cargo.output().map_err(|error| format!("{cargo:?}: {error}"))?;

@@ -52,6 +52,10 @@ pub(crate) struct Probe {
     /// at once with the registers that counting takes: they may hang. Without this they run as they are
     #[arg(long, requires = "auto")]
     any_grid: bool,
+    /// With --auto, whoever loads code does not wait until its kernels have been rewritten: dispatches before that run as they are, and are not
+    /// counted. The recorder says how many
+    #[arg(long, requires = "auto")]
+    no_wait: bool,
     /// Only kernels in whose demangled names this regular expression is found
     #[arg(short, long, value_name = "REGEX", value_parser = replacement::regex)]
     kernels: Option<String>,
@@ -175,7 +179,9 @@ impl Probe {
         let counts_blocks = self.auto.is_some();
         let saves_code = counts_blocks && std::env::var_os("RPDT_SAVE_CODE").is_none();
         if let Some(auto) = self.auto {
-            let how = if self.any_grid { ",any-grid" } else { "" };
+            let how = [(self.any_grid, ",any-grid"), (self.no_wait, ",no-wait")];
+            let how: String =
+                how.into_iter().filter(|(is_asked, _)| *is_asked).map(|(_, word)| word).collect();
             variables.push(("RPDT_COUNT_BLOCKS", format!("{auto}{how}").into()));
         }
         if self.verbose {

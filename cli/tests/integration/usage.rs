@@ -6,6 +6,27 @@ use std::process::Stdio;
 
 use crate::harness::{Dir, RPD, Verb, not_tested, ran};
 
+/// Help has bold words on a terminal, unless NO_COLOR (no-color.org) is set and not empty. No report has any.
+#[test]
+fn no_color() {
+    let dir = Dir::new();
+    let trace = dir.fixture("matmul_result.rpd");
+    let has_style =
+        |arguments: &str, no_color: &str| {
+            let mut on_a_terminal = dir.command("script");
+            on_a_terminal.args(["-qec", &format!("{RPD} {arguments}"), "/dev/null"]);
+            let shown = ran(on_a_terminal.env("TERM", "xterm-256color").env("NO_COLOR", no_color));
+            shown.expect(0);
+            shown.stdout.split("\x1b[").skip(1).any(|rest| {
+                rest.trim_start_matches(|c: char| c.is_ascii_digit() || c == ';').starts_with('m')
+            })
+        };
+    assert_eq!(["", "1"].map(|no_color| has_style("top --help", no_color)), [true, false]);
+    for verb in ["top", "gaps", "overlap", "info", "kernel ."] {
+        assert!(!has_style(&format!("{verb} {trace}"), ""), "{verb}");
+    }
+}
+
 #[test]
 fn wrong_usage_is_2() {
     let dir = Dir::new();

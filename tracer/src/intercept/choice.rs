@@ -8,7 +8,7 @@ use rpd_transport::log;
 use rpd_transport::records::KernelId;
 
 use super::alternate::{Alternate, mix};
-use super::counting::CountingKernel;
+use super::counting::{CountingKernel, Uncounted};
 use super::kernargs::Slots;
 use super::probe::Probe;
 use super::runtime::LoadedCandidate;
@@ -45,8 +45,10 @@ pub(super) struct Planned {
 /// What may run where the application launches one kernel.
 pub(super) struct Choice {
     alternate: Alternate,
-    /// In the order of their turns; at least one.
+    /// In the order of their turns; at least one, but where the application's kernel runs.
     pub(super) planned: Vec<Planned>,
+    /// What is to be known of dispatches that run the application's kernel.
+    pub(super) uncounted: Option<Uncounted>,
     turns: [AtomicU32; GEOMETRIES],
 }
 
@@ -54,13 +56,18 @@ impl Choice {
     /// One or more candidates, in the place of what was chosen `before`: what goes on as it was is not begun anew.
     pub(super) fn new(alternate: Alternate, planned: Vec<Planned>, before: Option<&Choice>) -> Choice {
         let turns = [const { AtomicU32::new(0) }; GEOMETRIES];
-        let Some(before) = before else { return Choice { alternate, planned, turns } };
+        let Some(before) = before else { return Choice { alternate, planned, uncounted: None, turns } };
         if before.planned.iter().map(|one| one.kernel).eq(planned.iter().map(|one| one.kernel)) {
             for (turn, then) in turns.iter().zip(&before.turns) {
                 turn.store(then.load(Ordering::Relaxed), Ordering::Relaxed);
             }
         }
-        Choice { alternate, planned, turns }
+        Choice { alternate, planned, uncounted: None, turns }
+    }
+
+    /// The application's kernel.
+    pub(super) fn uncounted(uncounted: Uncounted) -> Choice {
+        Choice { uncounted: Some(uncounted), ..Choice::new(Alternate::Never, Vec::new(), None) }
     }
 
     /// Says in which launches candidates could not run: the first of each candidate, once.

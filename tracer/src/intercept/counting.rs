@@ -42,6 +42,8 @@ pub(super) struct CountingConfig {
     pub(super) options: Options,
     /// Also where workgroups that may wait for each other no longer all run at once.
     any_grid: bool,
+    /// Whoever loads a code object waits until its kernels are rewritten.
+    pub(super) waits: bool,
     /// Of which dispatches.
     dispatches: Dispatches,
     waiting: WaitingDispatches,
@@ -51,36 +53,88 @@ impl CountingConfig {
     /// RPDT_COUNT_BLOCKS, and LOGDUR_DISPATCHES with it.
     pub(super) fn read(env: &mut Env<'_>) -> Option<CountingConfig> {
         let asked = env.text("RPDT_COUNT_BLOCKS")?.to_string_lossy().into_owned();
-        let Some((options, any_grid)) = options(&asked) else {
+        let Some(words) = CountingWords::of(&asked) else {
             env.complain(format!(
                 "RPDT_COUNT_BLOCKS={asked} is not count, lanes or time; no basic blocks are counted"
             ));
             return None;
         };
+        let CountingWords { options, any_grid, waits } = words;
         let dispatches = Dispatches::read(env);
-        Some(CountingConfig { options, any_grid, dispatches, waiting: WaitingDispatches::default() })
+        Some(CountingConfig { options, any_grid, waits, dispatches, waiting: WaitingDispatches::default() })
+    }
+
+    /// A kernel of which nothing is known yet.
+    pub(super) fn unknown(&'static self) -> Uncounted {
+        Uncounted { config: self, history: Arc::default(), early: Some(Arc::default()) }
+    }
+
+    /// A kernel that is not counted, and whose workgroups may wait for each other.
+    pub(super) fn waiting_kernel(&'static self) -> Uncounted {
+        Uncounted { config: self, history: Arc::default(), early: None }
+    }
+
+    /// Whether it matters whose workgroups may wait for each other.
+    pub(super) fn keeps_grids(&self) -> bool {
+        !self.any_grid
     }
 }
 
-/// What is counted, and behind it, with commas, how; and whether in any grid.
-fn options(asked: &str) -> Option<(Options, bool)> {
-    let mut words = asked.split(',');
-    let variant = match words.next()? {
-        "count" => Variant::Waves,
-        "lanes" => Variant::Lanes,
-        "time" => Variant::Time,
-        _ => return None,
-    };
-    let (mut options, mut any_grid) = (Options { variant, slots: SLOTS, ..Options::default() }, false);
-    for word in words {
-        match word.split_once('=') {
-            None if word == "scalar" => options.scalar_first = true,
-            None if word == "any-grid" => any_grid = true,
-            Some(("reach", words)) => options.branch_limit = words.parse().ok()?,
+/// What RPDT_COUNT_BLOCKS says.
+#[derive(Debug, PartialEq, Eq)]
+struct CountingWords {
+    options: Options,
+    any_grid: bool,
+    waits: bool,
+}
+
+impl CountingWords {
+    /// What is counted, and behind it, with commas, how.
+    fn of(asked: &str) -> Option<CountingWords> {
+        let mut words = asked.split(',');
+        let variant = match words.next()? {
+            "count" => Variant::Waves,
+            "lanes" => Variant::Lanes,
+            "time" => Variant::Time,
             _ => return None,
+        };
+        let options = Options { variant, slots: SLOTS, ..Options::default() };
+        let mut asked = CountingWords { options, any_grid: false, waits: true };
+        for word in words {
+            match word.split_once('=') {
+                None if word == "scalar" => asked.options.scalar_first = true,
+                None if word == "any-grid" => asked.any_grid = true,
+                None if word == "no-wait" => asked.waits = false,
+                Some(("reach", words)) => asked.options.branch_limit = words.parse().ok()?,
+                _ => return None,
+            }
         }
+        Some(asked)
     }
-    Some((options, any_grid))
+}
+
+/// A kernel of the application's that runs as it is: since it is not rewritten yet, or since it is not counted and its workgroups may wait for each other.
+pub(super) struct Uncounted {
+    config: &'static CountingConfig,
+    history: Arc<WaitingHistory>,
+    /// Recorded dispatches that came before it was rewritten.
+    pub(super) early: Option<Arc<AtomicU64>>,
+}
+
+impl Uncounted {
+    /// The dispatch at `place` is in flight until what is returned, if anything, is dropped; its workgroups may wait for each other, as far as is known.
+    pub(super) fn begin(
+        &self,
+        place: DispatchPlace,
+        is_in_order: bool,
+        recorded: bool,
+    ) -> Option<WaitingUse> {
+        if let Some(early) = self.early.as_ref().filter(|_| recorded) {
+            early.fetch_add(1, Ordering::Relaxed);
+        }
+        let enter = || self.config.waiting.enter(place, is_in_order, &self.history);
+        self.config.keeps_grids().then(enter)
+    }
 }
 
 /// What is known of the queue of a dispatch.
@@ -125,6 +179,8 @@ pub(super) struct CountingKernel {
     launched: AtomicU64,
     /// Dispatches that found no slot.
     missed: AtomicU64,
+    /// Dispatches before this kernel was there.
+    early: Arc<AtomicU64>,
     /// There was a dispatch with workgroups that are too large for its registers.
     too_large: AtomicBool,
     /// There was one whose workgroups may wait for each other, and would no longer all run at once.
@@ -161,6 +217,7 @@ impl CountingKernel {
         kernel: KernelId,
         objects: &[u64],
         rewritten: counting::CountedKernel,
+        early: Arc<AtomicU64>,
     ) -> CountingKernel {
         let slot = |object: &u64| CounterSlot {
             object: *object,
@@ -175,6 +232,7 @@ impl CountingKernel {
             rewritten,
             launched: AtomicU64::new(0),
             missed: AtomicU64::new(0),
+            early,
             too_large: AtomicBool::new(false),
             may_hang: AtomicBool::new(false),
             is_beside: AtomicBool::new(false),
@@ -192,7 +250,7 @@ impl CountingKernel {
     /// The dispatch at `place` is in flight until what is returned, if anything, is dropped. `is_in_order`: it begins when all before it on its queue
     /// have ended.
     pub(super) fn enter(&self, place: DispatchPlace, is_in_order: bool) -> Option<WaitingUse> {
-        let may_wait = self.rewritten.may_wait && !self.config.any_grid;
+        let may_wait = self.rewritten.may_wait && self.config.keeps_grids();
         may_wait.then(|| self.config.waiting.enter(place, is_in_order, &self.waiting))
     }
 
@@ -317,13 +375,14 @@ mod tests {
         let config = CountingConfig {
             options: Options::default(),
             any_grid: false,
+            waits: true,
             dispatches,
             waiting: WaitingDispatches::default(),
         };
         let object = include_bytes!("../../../codeobject/tests/data/counting-gfx906-o2.co");
         let made = counting::rewrite(object, &config.options, &|name| name == "straight").unwrap();
         let rewritten = made.kernels[0].clone();
-        Arc::new(CountingKernel::new(Box::leak(Box::new(config)), 3, &[100, 200], rewritten))
+        Arc::new(CountingKernel::new(Box::leak(Box::new(config)), 3, &[100, 200], rewritten, Arc::default()))
     }
 
     /// The same with registers for one wave of each SIMD, where the original has room for 10.
@@ -338,10 +397,17 @@ mod tests {
         let config = CountingConfig {
             options: Options::default(),
             any_grid,
+            waits: true,
             dispatches,
             waiting: WaitingDispatches::default(),
         };
-        Arc::new(CountingKernel::new(Box::leak(Box::new(config)), 3, &[100, 200], kernel.rewritten))
+        Arc::new(CountingKernel::new(
+            Box::leak(Box::new(config)),
+            3,
+            &[100, 200],
+            kernel.rewritten,
+            Arc::default(),
+        ))
     }
 
     /// One of several queues.
@@ -433,7 +499,8 @@ mod tests {
     #[test]
     fn a_kernel_that_waits_gets_no_larger_beside_another_one() {
         let kernel = large(true, false);
-        let other = Arc::new(CountingKernel::new(kernel.config, 4, &[300], kernel.rewritten.clone()));
+        let other =
+            Arc::new(CountingKernel::new(kernel.config, 4, &[300], kernel.rewritten.clone(), Arc::default()));
         let begin = |kernel: &Arc<CountingKernel>, queue| {
             kernel.begin((0, queue, 2), &launch(256, 256), beside_others(Some(3)), true)
         };
@@ -464,7 +531,13 @@ mod tests {
         };
         for dispatches in [Dispatches::All, Dispatches::First, Dispatches::OneIn(1)] {
             let first = of_large(true, false, dispatches);
-            let second = Arc::new(CountingKernel::new(first.config, 4, &[300], first.rewritten.clone()));
+            let second = Arc::new(CountingKernel::new(
+                first.config,
+                4,
+                &[300],
+                first.rewritten.clone(),
+                Arc::default(),
+            ));
             for turn in 0..3 {
                 let early = begin(&first, 1).err().expect("the original");
                 assert_eq!(first.is_beside.load(Ordering::Relaxed), turn > 0);
@@ -473,38 +546,82 @@ mod tests {
             }
             assert!(first.is_tried.load(Ordering::Relaxed));
             // One that nobody joins, also where the first dispatch alone is asked for.
-            let alone = Arc::new(CountingKernel::new(first.config, 5, &[400], first.rewritten.clone()));
+            let alone = Arc::new(CountingKernel::new(
+                first.config,
+                5,
+                &[400],
+                first.rewritten.clone(),
+                Arc::default(),
+            ));
             assert!(begin(&alone, 1).is_err());
             assert!(alone.is_tried.load(Ordering::Relaxed));
             assert!(begin(&alone, 1).is_ok());
             // On the only queue of the GPU nobody joins one, unless it has no order.
             let only = QueueFacts { compute_units: Some(3), is_only: true };
             let begins = |is_in_order| {
-                let kernel = Arc::new(CountingKernel::new(first.config, 5, &[400], first.rewritten.clone()));
+                let kernel = Arc::new(CountingKernel::new(
+                    first.config,
+                    5,
+                    &[400],
+                    first.rewritten.clone(),
+                    Arc::default(),
+                ));
                 kernel.begin((0, 1, 2), &launch(256, 256), only, is_in_order).is_ok()
             };
             assert_eq!([begins(true), begins(false)], [true, false]);
             // And one that gets no larger.
             let mut same = first.rewritten.clone();
             same.registers.vgprs = 4;
-            let same = Arc::new(CountingKernel::new(first.config, 6, &[500], same));
+            let same = Arc::new(CountingKernel::new(first.config, 6, &[500], same, Arc::default()));
             assert!(begin(&same, 1).is_ok() && !same.is_tried.load(Ordering::Relaxed));
         }
     }
 
     #[test]
     fn what_is_counted_and_how() {
-        let default = Options { slots: SLOTS, ..Options::default() };
-        assert_eq!(options("count"), Some((default, false)));
-        assert_eq!(options("count,any-grid"), Some((default, true)));
-        let both = Options { variant: Variant::Time, scalar_first: true, branch_limit: 40, ..default };
-        assert_eq!(options("time,scalar,reach=40"), Some((both, false)));
+        let default = || CountingWords {
+            options: Options { slots: SLOTS, ..Options::default() },
+            any_grid: false,
+            waits: true,
+        };
+        let of = CountingWords::of;
+        assert_eq!(of("count"), Some(default()));
+        assert_eq!(of("count,any-grid"), Some(CountingWords { any_grid: true, ..default() }));
+        assert_eq!(of("count,no-wait"), Some(CountingWords { waits: false, ..default() }));
+        let options =
+            Options { variant: Variant::Time, scalar_first: true, branch_limit: 40, ..default().options };
+        assert_eq!(of("time,scalar,reach=40"), Some(CountingWords { options, ..default() }));
         for wrong in ["", "all", "scalar", "count,", "count,vector", "lanes,reach", "lanes,reach=far"] {
-            assert_eq!(options(wrong), None, "{wrong}");
+            assert_eq!(of(wrong), None, "{wrong}");
         }
     }
 
-    /// What the thread pays that launches a kernel; docs/speed.md has what this prints.
+    /// Its recorded dispatches are counted, and each of its dispatches may be one that another kernel waits for.
+    #[test]
+    fn a_kernel_that_is_not_rewritten_yet_is_taken_for_one_that_waits() {
+        let kernel = large(true, false);
+        drop(kernel.enter((0, 1, 1), true));
+        let begins = || kernel.begin((0, 1, 2), &launch(256, 256), beside_others(Some(3)), true).is_ok();
+        assert!(begins(), "alone");
+        let unknown = kernel.config.unknown();
+        let used = [true, false, true].map(|recorded| unknown.begin((0, 2, 1), true, recorded));
+        let early = unknown.early.as_ref().map(|early| early.load(Ordering::Relaxed));
+        assert_eq!((early, used.iter().flatten().count()), (Some(2), 3));
+        assert!(!begins() && kernel.is_beside.load(Ordering::Relaxed), "beside one that is not known");
+        // Also later, and beside one that is left out.
+        drop(used);
+        assert!(!begins());
+        let kernel = large(true, false);
+        drop(kernel.enter((0, 1, 1), true));
+        let left_out = kernel.config.waiting_kernel();
+        let used = left_out.begin((0, 2, 1), true, true);
+        assert!(used.is_some() && left_out.early.is_none());
+        assert!(kernel.begin((0, 1, 2), &launch(256, 256), beside_others(Some(3)), true).is_err());
+        // Where the user says so nobody waits.
+        assert!(large(true, true).config.unknown().begin((0, 2, 1), true, true).is_none());
+    }
+
+    /// What the thread pays that launches a kernel: no memory is allocated, whatever is chosen. docs/speed.md has what this prints.
     #[test]
     #[expect(clippy::print_stdout, reason = "a measurement")]
     fn a_choice_costs_little() {
@@ -512,15 +629,27 @@ mod tests {
         let round = |_| {
             let mut used = Vec::with_capacity(1000);
             let begin = read(Clock::ThreadCpu);
-            (0..1000).for_each(|place| {
-                used.extend(kernel.begin((0, 1, place), &shape, beside_others(Some(64)), true))
+            let allocated = allocation_counter::measure(|| {
+                (0..1000).for_each(|place| {
+                    used.extend(kernel.begin((0, 1, place), &shape, beside_others(Some(64)), true))
+                })
             });
             let taken = read(Clock::ThreadCpu) - begin;
-            assert_eq!(used.len(), 1000);
+            assert_eq!((used.len(), allocated.count_total), (1000, 0));
             used.iter().for_each(CountingUse::complete);
             while kernel.ended.pop().is_some() {}
             taken
         };
+        let (waiting, unknown) = (large(true, false), kernel.config.unknown());
+        let others = allocation_counter::measure(|| {
+            let begun =
+                [1, 2].map(|queue| waiting.begin((0, queue, 1), &shape, beside_others(Some(3)), true));
+            assert!(begun.iter().all(Result::is_err) && unknown.begin((0, 1, 1), true, true).is_some());
+        });
+        assert_eq!(
+            others.count_total, 0,
+            "one that waits runs the original, and one that is not rewritten yet"
+        );
         let mut rounds: Vec<_> = (0..100).map(round).collect();
         rounds.sort_unstable();
         println!(

@@ -114,10 +114,17 @@ pub(super) fn loaded(runtime: Runtime, kernels: Vec<Original>) {
     if requests.finished {
         return;
     }
+    if let Some(counting) = &config.counting {
+        let new = |kernel: &Original| (kernel.object, Choice::uncounted(counting.unknown()));
+        packet::publish_new(kernels.iter().map(new));
+    }
     requests.loaded.extend(kernels);
     requests.asked += 1;
     let mine = requests.asked;
     ASKED.notify_all();
+    if config.counting.as_ref().is_some_and(|counting| !counting.waits) {
+        return;
+    }
     let (requests, waited) = DONE
         .wait_timeout_while(requests, PATIENCE, |requests| requests.done < mine && !requests.finished)
         .unwrap_or_else(PoisonError::into_inner);
@@ -319,6 +326,8 @@ impl Loader {
             self.libraries.look_again();
             loaded.into_iter().for_each(|original| self.want(original, &mut symbols));
             symbols.iter().for_each(|symbol| self.reconsider(symbol));
+            answer(asked);
+            self.watch_uncounted();
             self.bring_memory();
             packet::say_refusals();
             self.retire();
@@ -331,16 +340,14 @@ impl Loader {
         }
     }
 
-    /// Says how far it is, and waits for something to do: what the kernel told of meanwhile.
+    /// Waits for something to do: what the kernel told of meanwhile.
     fn wait(&self, done: u64) -> News {
         let pause = match (self.slots.is_empty() && self.counted.is_empty(), self.retired.is_empty()) {
             (false, _) => GLANCE,
             (true, false) => GLANCE * 10,
             (true, true) => LOOK,
         };
-        let mut requests = lock(&REQUESTS);
-        requests.done = done;
-        DONE.notify_all();
+        let requests = lock(&REQUESTS);
         let idle = |requests: &mut LoaderRequests| {
             requests.asked == done
                 && requests.unloaded.is_empty()
@@ -410,10 +417,15 @@ impl Loader {
 
     /// A kernel of the application is there.
     fn want(&mut self, original: Original, symbols: &mut BTreeSet<String>) {
-        let Some(gpu) = self.runtime.gpus.of(original.agent) else { return };
-        let Some(kernel) = kernels::get(original.kernel) else { return };
+        let Some(gpu) = self.runtime.gpus.of(original.agent) else {
+            return packet::publish(original.object, None);
+        };
+        let Some(kernel) = kernels::get(original.kernel) else {
+            return packet::publish(original.object, None);
+        };
         let Some(facts) = kernel.facts.clone() else {
-            return self.cannot_count(gpu, &kernel.name());
+            self.cannot_count(gpu, &kernel.name());
+            return self.counted.leave_out(&original, None);
         };
         if self.config.probe.is_some()
             && let Some(plain) = rpd_codeobject::original_symbol(&facts.symbol)
@@ -432,7 +444,7 @@ impl Loader {
         };
         if let Some(left_out) = left_out {
             self.left_out.insert(original.kernel, left_out);
-            return;
+            return self.counted.leave_out(&original, Some(&facts));
         }
         symbols.insert(facts.symbol.clone());
         let wanted = ApplicationKernel {
@@ -470,7 +482,10 @@ impl Loader {
             if self.config.probe.is_some() || self.config.counting.is_some() {
                 let planned = self.instrument(wanted).or_else(|| self.count(wanted));
                 let planned: Vec<Planned> = planned.into_iter().collect();
-                let choice = (!planned.is_empty()).then(|| Choice::new(Alternate::Never, planned, None));
+                let choice = match planned.is_empty() {
+                    false => Some(Choice::new(Alternate::Never, planned, None)),
+                    true => self.waits_uncounted(wanted),
+                };
                 packet::publish(wanted.object, choice);
                 continue;
             }
@@ -735,6 +750,12 @@ impl Loader {
 
 /// LDS of a workgroup where the runtime does not say: that of every GPU up to gfx942, bytes.
 const LDS: u32 = 64 << 10;
+
+/// Says how far the thread is.
+fn answer(done: u64) {
+    lock(&REQUESTS).done = done;
+    DONE.notify_all();
+}
 
 /// Called by the thread of `notify`.
 fn changed(event: notify::Result<notify::Event>) {

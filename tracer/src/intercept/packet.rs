@@ -32,6 +32,12 @@ static TABLE: LazyLock<RwLock<HashMap<u64, Arc<Choice>>>> = LazyLock::new(RwLock
 /// Changes with the table.
 static GENERATION: AtomicU64 = AtomicU64::new(1);
 
+/// From now on these say what runs in the place of these objects, of which nothing is known yet.
+pub(super) fn publish_new(choices: impl Iterator<Item = (u64, Choice)>) {
+    write(&TABLE).extend(choices.map(|(object, choice)| (object, Arc::new(choice))));
+    GENERATION.fetch_add(1, Ordering::Release);
+}
+
 /// From now on `choice` says what runs in the place of `object`; nothing where there is none.
 pub(super) fn publish(object: u64, choice: Option<Choice>) {
     let mut table = write(&TABLE);
@@ -68,12 +74,13 @@ pub(crate) struct Replacer {
 
 /// What is kept of a dispatch until it has completed: of a replaced one, and of one whose workgroups may wait for each other.
 pub(crate) struct InUse {
-    loaded: Arc<LoadedCandidate>,
+    /// None of the application's kernel.
+    loaded: Option<Arc<LoadedCandidate>>,
     gate: Option<Arc<DispatchGate>>,
     probe: Option<ProbeUse>,
     counting: Option<CountingUse>,
-    /// Of the application's kernel, where nothing runs in its place.
-    waiting: Option<WaitingUse>,
+    /// Of the application's kernel.
+    _waiting: Option<WaitingUse>,
     _kernargs: Option<Taken>,
 }
 
@@ -100,6 +107,10 @@ impl Replacer {
         recorded: bool,
     ) -> Option<(Option<KernelId>, InUse)> {
         let choice = self.find(packet.kernel_object)?;
+        let is_in_order = packet.header & BARRIER_BIT != 0;
+        if let Some(uncounted) = &choice.uncounted {
+            return Some((None, InUse::original(uncounted.begin(place, is_in_order, recorded)?)));
+        }
         let launch = Launch {
             grid: packet.grid,
             workgroup: packet.workgroup,
@@ -135,24 +146,13 @@ impl Replacer {
         }
         let counting = match &planned.counting {
             Some(counted) => {
-                let is_in_order = packet.header & BARRIER_BIT != 0;
                 let begun = match recorded {
                     true => counted.begin(place, &launch, queue, is_in_order),
                     false => Err(counted.enter(place, is_in_order)),
                 };
                 match begun {
                     Ok(counting) => Some(counting),
-                    Err(waiting) => {
-                        let original = InUse {
-                            waiting: Some(waiting?),
-                            loaded: Arc::clone(&planned.loaded),
-                            gate: None,
-                            probe: None,
-                            counting: None,
-                            _kernargs: None,
-                        };
-                        return Some((None, original));
-                    }
+                    Err(waiting) => return Some((None, InUse::original(waiting?))),
                 }
             }
             None => None,
@@ -173,7 +173,7 @@ impl Replacer {
         });
         Some((
             Some(planned.kernel),
-            InUse { loaded, gate, probe, counting, waiting: None, _kernargs: kernargs },
+            InUse { loaded: Some(loaded), gate, probe, counting, _waiting: None, _kernargs: kernargs },
         ))
     }
 
@@ -195,6 +195,18 @@ impl Replacer {
 }
 
 impl InUse {
+    /// Of a dispatch that runs the application's kernel.
+    fn original(waiting: WaitingUse) -> InUse {
+        InUse {
+            _waiting: Some(waiting),
+            loaded: None,
+            gate: None,
+            probe: None,
+            counting: None,
+            _kernargs: None,
+        }
+    }
+
     /// The packets that are in front of the dispatch, where it waits first.
     pub(crate) fn gate(&self) -> Option<[Packet; 2]> {
         self.waits_at().map(DispatchGate::packets)
@@ -217,12 +229,11 @@ impl InUse {
     /// The dispatch of `kernel` has been the oldest of its queue for ten seconds, whatever the reason: the user hears that it is not the
     /// application's kernel, once for each candidate.
     pub(crate) fn say_that_it_is_long(&self, kernel: KernelId) {
-        let is_original = self.waiting.is_some();
-        if is_original || self.waits_at().is_some_and(|gate| !gate.is_open()) {
+        let Some(loaded) = &self.loaded else { return };
+        if self.waits_at().is_some_and(|gate| !gate.is_open()) {
             return;
         }
-        if let Some(kernel) =
-            kernels::get(kernel).filter(|_| !self.loaded.said_long.swap(true, Ordering::Relaxed))
+        if let Some(kernel) = kernels::get(kernel).filter(|_| !loaded.said_long.swap(true, Ordering::Relaxed))
         {
             let kernel = outcomes::described(&kernel);
             log::problem(&format!(
@@ -236,7 +247,7 @@ impl Drop for InUse {
     fn drop(&mut self) {
         if std::thread::panicking() {
             // The device may still run the kernel.
-            std::mem::forget(Arc::clone(&self.loaded));
+            std::mem::forget(self.loaded.clone());
         }
     }
 }

@@ -155,7 +155,7 @@ pub(in crate::intercept) struct BlockCounters {
     blocks: Vec<CountedBlock>,
     slots: Mutex<Vec<ReadSlot>>,
     /// Which reasons of [`BlockCounters::refuse_launches`] were said.
-    said: [AtomicBool; 4],
+    said: [AtomicBool; 5],
 }
 
 /// What is known of a slot.
@@ -283,7 +283,9 @@ impl BlockCounters {
 
     /// Says, once for each reason, that some launches run the application's kernel.
     fn refuse_launches(&self) {
+        let is_early = AtomicBool::new(self.kernel.early.load(Ordering::Relaxed) > 0);
         let reasons = [
+            (&is_early, "it was not yet rewritten"),
             (
                 &self.kernel.too_large,
                 "its workgroups have too many waves for the registers that it needs when it is counted",
@@ -323,8 +325,15 @@ impl BlockCounters {
         kernels::get(self.kernel.kernel).map(|kernel| kernel.name()).unwrap_or_default()
     }
 
-    /// Says which dispatches were not counted, and why.
+    /// Says how many dispatches were not counted, and why.
     fn say_missed(&self) {
+        let early = self.kernel.early.load(Ordering::Relaxed);
+        if early > 0 {
+            log::problem(&format!(
+                "{early} dispatches of {} were not counted: it was not yet rewritten",
+                self.name()
+            ));
+        }
         let missed = self.kernel.missed.load(Ordering::Relaxed);
         if missed > 0 {
             log::problem(&format!(

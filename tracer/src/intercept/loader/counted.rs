@@ -2,7 +2,7 @@
 //!
 //! The kernels of one code object that the user has selected are rewritten together, when the first of them is wanted.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
@@ -15,14 +15,15 @@ use rpd_transport::log;
 use rpd_transport::records::KernelId;
 use rpd_transport::source::Block;
 
-use super::{ApplicationKernel, LDS, Loader, load};
+use super::{ApplicationKernel, LDS, Loader, Original, load};
 use crate::gpu::{kernels, selection};
 use crate::hsa_runtime::agent::Gpu;
 use crate::intercept::candidate::CandidateError;
-use crate::intercept::choice::Planned;
+use crate::intercept::choice::{Choice, Planned};
 use crate::intercept::counting::{
     BlockCounters, CountedBlock, CounterMemory, CountingConfig, CountingKernel,
 };
+use crate::intercept::packet;
 use crate::intercept::runtime::{LoadedCandidate, Runtime};
 
 /// How long counters and what names them may take to be written or read.
@@ -37,8 +38,19 @@ pub(super) struct Counted {
     retired: Vec<RewrittenObject>,
     /// The counters of kernels that it has unloaded, while dispatches of them are in flight.
     leaving: Vec<Arc<BlockCounters>>,
+    /// Kernels that the user has left out, or of which nothing is known: by the address of the bytes of their code object, which are not there where
+    /// nothing is known.
+    left_out: HashMap<usize, LeftOutKernels>,
     /// A kernel was rewritten.
     is_used: bool,
+}
+
+/// Those of one code object.
+#[derive(Default)]
+struct LeftOutKernels {
+    bytes: Option<Arc<[u8]>>,
+    /// Addresses of the descriptors, and mangled names.
+    kernels: Vec<(u64, String)>,
 }
 
 /// A code object of the application with counted kernels.
@@ -46,6 +58,8 @@ struct CountedObject {
     bytes: Arc<[u8]>,
     /// None where it could not be rewritten.
     rewritten: Option<RewrittenObject>,
+    /// Mangled names of kernels that are not counted and whose workgroups may wait for each other.
+    waiting: BTreeSet<String>,
     /// By the addresses of the application's descriptors.
     kernels: BTreeMap<u64, Arc<BlockCounters>>,
 }
@@ -60,6 +74,15 @@ impl Counted {
     /// Whether nothing is counted.
     pub(super) fn is_empty(&self) -> bool {
         self.objects.is_empty() && self.retired.is_empty() && self.leaving.is_empty()
+    }
+
+    /// A kernel is not counted: whether its workgroups may wait for each other is looked for later.
+    pub(super) fn leave_out(&mut self, original: &Original, facts: Option<&rpd_codeobject::Kernel>) {
+        let bytes = original.bytes.clone().filter(|_| facts.is_some());
+        let key = bytes.as_ref().map_or(0, |bytes| bytes.as_ptr() as usize);
+        let left_out = self.left_out.entry(key).or_default();
+        left_out.bytes = bytes;
+        left_out.kernels.push((original.object, facts.map(mangled).unwrap_or_default().into()));
     }
 
     /// The application has unloaded these kernel objects.
@@ -136,6 +159,34 @@ impl Loader {
         })
     }
 
+    /// What is to be known of dispatches of the application's kernel, which is not counted: nothing where its workgroups do not wait for each other.
+    pub(super) fn waits_uncounted(&self, wanted: &ApplicationKernel) -> Option<Choice> {
+        let config = self.config.counting.as_ref().filter(|config| config.keeps_grids())?;
+        let bytes = wanted.bytes.as_ref().filter(|_| !kernels::is_runtimes(&wanted.facts.name))?;
+        let object = self.counted.objects.get(&(wanted.gpu.index, bytes.as_ptr() as usize))?;
+        let waits = object.waiting.contains(mangled(&wanted.facts));
+        waits.then(|| Choice::uncounted(config.waiting_kernel()))
+    }
+
+    /// Looks which of the kernels that were left out have workgroups that may wait for each other. What is not known may.
+    pub(super) fn watch_uncounted(&mut self) {
+        let left_out = std::mem::take(&mut self.counted.left_out);
+        let Some(config) = &self.config.counting else { return };
+        for LeftOutKernels { bytes, kernels } in left_out.into_values() {
+            let has = |name: &str| kernels.iter().any(|(_, kernel)| kernel == name);
+            let known = bytes.filter(|_| config.keeps_grids()).map(|bytes| counting::waiting(&bytes, &has));
+            for (object, name) in &kernels {
+                let waits = match &known {
+                    Some(Ok(waiting)) => waiting.contains(name),
+                    _ => !kernels::is_runtimes(name),
+                };
+                let choice =
+                    (waits && config.keeps_grids()).then(|| Choice::uncounted(config.waiting_kernel()));
+                packet::publish(*object, choice);
+            }
+        }
+    }
+
     /// Says that a kernel runs as it is, since the recorder has not seen where it came from.
     pub(super) fn cannot_count(&mut self, gpu: &Gpu, name: &str) {
         if self.config.counting.is_some() && !kernels::is_runtimes(name) && selection::has(name) {
@@ -160,8 +211,17 @@ impl Loader {
             .chain([wanted])
             .map(|kernel| (mangled(&kernel.facts).into(), CountableKernel::of(kernel)))
             .collect();
-        let mut counted = CountedObject { bytes, rewritten: None, kernels: BTreeMap::new() };
+        let waiting = BTreeSet::new();
+        let mut counted = CountedObject { bytes, rewritten: None, waiting, kernels: BTreeMap::new() };
         let made = counting::rewrite(&counted.bytes, &config.options, &|name| all.contains_key(name));
+        let is_refused = |name: &str| match &made {
+            Ok(made) => made.refused.iter().any(|(refused, _)| refused == name),
+            Err(_) => all.contains_key(name),
+        };
+        if made.as_ref().map_or(true, |made| !made.refused.is_empty()) {
+            counted.waiting = counting::waiting(&counted.bytes, &is_refused)
+                .unwrap_or_else(|_| all.keys().filter(|name| is_refused(name)).cloned().collect());
+        }
         let (gpu, target) = (wanted.gpu, wanted.gpu.target.clone());
         let program = Path::new(THE_PROGRAM);
         let mut refuse = |what: &str, why: &dyn std::fmt::Display| {
@@ -252,7 +312,15 @@ impl Loader {
             let number =
                 kernels::add_replacement(original.kernel, gpu.index, facts, code_object, outcome, true);
             let slots: Vec<u64> = kernel.slots.iter().map(|slot| at(slot.descriptor)).collect();
-            let counted = Arc::new(CountingKernel::new(config, number, &slots, kernel.clone()));
+            let early =
+                packet::present(original.object).and_then(|choice| choice.uncounted.as_ref()?.early.clone());
+            let counted = Arc::new(CountingKernel::new(
+                config,
+                number,
+                &slots,
+                kernel.clone(),
+                early.unwrap_or_default(),
+            ));
             let blocks = blocks(made, kernel, config.options.variant, &lines, original.kernel);
             let counters = BlockCounters::new(
                 counted,
