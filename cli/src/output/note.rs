@@ -1,18 +1,27 @@
 //! Standard error: remarks and the one line of a failure. Standard output is for data alone. `note` prints such a line; the notes of
 //! docs/glossary.md are files beside a trace, and those of `rpd check` its mildest findings.
 
+use std::collections::BTreeSet;
 use std::fmt::Display;
 use std::io::{self, Write};
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 
 use rpd_postprocess::report::gpu_time::LeftOut;
 use rpd_postprocess::text::counted;
 
-/// Prints `rpd: message` as one line on standard error. A standard error that cannot be written is no
+/// What has been said.
+static SAID: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+
+/// Prints `rpd: message` as one line on standard error, once. A standard error that cannot be written is no
 /// reason to fail.
 pub(crate) fn note(message: impl Display) {
     let line = format!("rpd: {message}\n");
-    let _ = io::stderr().write_all(line.as_bytes());
+    let mut said = SAID.lock().unwrap_or_else(PoisonError::into_inner);
+    if !said.contains(&line) {
+        let _ = io::stderr().write_all(line.as_bytes());
+        said.insert(line);
+    }
 }
 
 /// Says how many operations a report about a GPU's time leaves out, and why.

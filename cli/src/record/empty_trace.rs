@@ -137,13 +137,19 @@ fn in_process(report: &RunReport, ended: &EndedProcess, start: Start) -> String 
                 counted(ended.ops, "operation", "operations")
             )
         }
-        (HsaStage::Loaded, ..) if ended.lost > 0 => format!("every record of {program} was lost"),
+        (HsaStage::Loaded, ..) if ended.lost > 0 => lost(&program, ended),
         (HsaStage::Loaded, ..) if start != Start::AtOnce => not_started(&program, start),
         (HsaStage::Loaded, _, Some(why)) => format!("hsa_init failed in {program}: {why}"),
         (HsaStage::Loaded, _, None) => {
             format!("{program} initialised the GPU runtime but dispatched no kernel and copied nothing")
         }
     }
+}
+
+/// What was lost may be calls alone, of a program that has given the GPU no work.
+fn lost(program: &str, ended: &EndedProcess) -> String {
+    let lost = counted(ended.lost, "record was", "records were");
+    format!("no operation of {program} was recorded, and {lost} lost")
 }
 
 /// Why nothing was recorded where recording did not begin with the program.
@@ -169,7 +175,7 @@ fn of_cuda(program: &str, cupti: Cupti, ended: &EndedProcess, start: Start) -> S
                 "{program} uses an NVIDIA GPU, and CUDA_INJECTION64_PATH names another tool; run without it"
             )
         }
-        _ if ended.lost > 0 => format!("every record of {program} was lost"),
+        _ if ended.lost > 0 => lost(program, ended),
         _ if start != Start::AtOnce => not_started(program, start),
         Cupti::Attached => format!("{program} initialised CUDA but launched no kernel and copied nothing"),
         Cupti::Unasked => format!(
@@ -185,7 +191,7 @@ mod tests {
 
     /// Process 1 is the command's own, and was called that at its end.
     fn ended_as(name: &str) -> launch::EndedCommand {
-        launch::EndedCommand { ending: Ending::Exited(0), pid: 1, name: name.into() }
+        launch::EndedCommand { ending: Ending::Exited(0), pid: 1, name: name.into(), asked_to_end: None }
     }
 
     fn reason_at_end(name: &str, lines: &str) -> String {
@@ -211,7 +217,7 @@ mod tests {
             ),
             ("hsa=no tool=none kfd=missing runtime=cuda cupti=other ops=0 lost=0", "names another tool"),
             ("hsa=no tool=none kfd=missing runtime=cuda cupti=attached ops=0 lost=0", "launched no kernel"),
-            ("hsa=no tool=none kfd=missing runtime=cuda cupti=attached ops=0 lost=3", "every record"),
+            ("hsa=no tool=none kfd=missing runtime=cuda cupti=attached ops=0 lost=3", "3 records were lost"),
             ("hsa=no tool=none kfd=ok runtime=kfd ops=0 lost=0", "drives the GPU by /dev/kfd itself"),
             ("hsa=mapped tool=none kfd=missing ops=0 lost=0", "there is no /dev/kfd"),
             ("hsa=mapped tool=none kfd=denied ops=0 lost=0", "no permission for /dev/kfd"),
@@ -224,7 +230,10 @@ mod tests {
                 "hsa=loaded tool=none kfd=missing ops=0 lost=0",
                 "hsa_init failed in /opt/app (process 7): there is no",
             ),
-            ("hsa=loaded tool=none kfd=ok ops=0 lost=4", "every record of /opt/app (process 7) was lost"),
+            (
+                "hsa=loaded tool=none kfd=ok ops=0 lost=1",
+                "no operation of /opt/app (process 7) was recorded, and 1 record was lost",
+            ),
             ("hsa=loaded tool=librocprofiler-register kfd=ok ops=0 lost=0", "dispatched no kernel"),
             (
                 "hsa=loaded tool=none kfd=ok ops=5 lost=0",

@@ -127,6 +127,12 @@ fn first_word(head: &[u8]) -> Option<PathBuf> {
     words(head)?.next().map(|word| OsString::from_vec(word.to_vec()).into())
 }
 
+/// The words of the `#!` line of `file`, none where it has no such line.
+pub(crate) fn interpreter_words(file: &Path) -> Vec<Vec<u8>> {
+    let head = read_head(file).unwrap_or_default();
+    words(&head).into_iter().flatten().map(<[u8]>::to_vec).collect()
+}
+
 /// What stands in a script's `#!` line, for the kernel: the end of a line of Windows is a part of its last word.
 fn words(head: &[u8]) -> Option<impl Iterator<Item = &[u8]>> {
     let line = head.strip_prefix(b"#!")?.split(|byte| *byte == b'\n').next()?;

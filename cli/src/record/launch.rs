@@ -21,6 +21,8 @@ pub(crate) struct EndedCommand {
     /// What the kernel called the process at its end: the first 15 bytes of the name of the program that it ran last (`env` and
     /// shells are replaced by others), unless it took another name. Empty if that is not known.
     pub(crate) name: Vec<u8>,
+    /// The last signal that came meanwhile, from a terminal too, of those that ask programs to end.
+    pub(crate) asked_to_end: Option<i32>,
 }
 
 /// How the command came to its end.
@@ -52,21 +54,34 @@ pub(crate) fn run(
     held: Option<HeldSignals>,
     prepare: impl FnOnce(&mut process::Command) -> Result<()>,
 ) -> Result<EndedCommand, LaunchFailure> {
+    run_passing(command, environment, held, prepare, signals::send)
+}
+
+/// The same, where `pass_on` gets the process and what signals come for it.
+///
+/// # Errors
+/// As [`run`].
+pub(crate) fn run_passing(
+    command: &[OsString],
+    environment: &[(&OsStr, OsString)],
+    held: Option<HeldSignals>,
+    prepare: impl FnOnce(&mut process::Command) -> Result<()>,
+    mut pass_on: impl FnMut(u32, i32),
+) -> Result<EndedCommand, LaunchFailure> {
     let (program, arguments) =
         command.split_first().ok_or(LaunchFailure::NotRunnable(NotRunnable::Missing))?;
     let mut child = process::Command::new(program);
     child.args(arguments).envs(environment.iter().map(|(key, value)| (key, value)));
-    let signals =
-        Signals::forward(held).context("cannot install signal handlers").map_err(LaunchFailure::Other)?;
+    let signals = Signals::take(held).context("cannot take signals").map_err(LaunchFailure::Other)?;
     prepare(&mut child).map_err(LaunchFailure::Other)?;
     let mut child = signals.spawn(&mut child).map_err(|error| not_started(program, error))?;
-    let waited = signals.wait(&child);
-    drop(signals);
     let pid = child.id();
+    let waited = signals.wait(&child, None, |signal| pass_on(pid, signal));
+    drop(signals);
     // It is not reaped yet, so this is still its own.
     let name = fs::read(format!("/proc/{pid}/comm")).unwrap_or_default().trim_ascii_end().to_vec();
-    let status = waited
-        .and_then(|()| child.wait())
+    let (asked_to_end, status) = waited
+        .and_then(|waited| Ok((waited.asked_to_end, child.wait()?)))
         .with_context(|| format!("cannot wait for {}", program.display()))
         .map_err(LaunchFailure::Other)?;
     let ending = match (status.code(), status.signal()) {
@@ -74,7 +89,7 @@ pub(crate) fn run(
         (Some(code), _) => Ending::Exited(code.to_le_bytes()[0]),
         (None, signal) => Ending::Killed(signal.unwrap_or(libc::SIGKILL)),
     };
-    Ok(EndedCommand { ending, pid, name })
+    Ok(EndedCommand { ending, pid, name, asked_to_end })
 }
 
 fn not_started(program: &OsStr, error: io::Error) -> LaunchFailure {

@@ -8,9 +8,6 @@ use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
 
 use crate::system::signals;
 
-/// The signals by which people end a program.
-const ENDING: [i32; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT];
-
 /// The last of them that came, or 0.
 static CAME: AtomicI32 = AtomicI32::new(0);
 
@@ -39,7 +36,7 @@ impl Interruption {
         CAME.store(0, Ordering::SeqCst);
         NOTED.store(most, Ordering::SeqCst);
         let mut noted = Interruption { before: Vec::new() };
-        for signal in ENDING {
+        for signal in signals::ENDING {
             let before = signals::action(signal, None)?;
             if before.sa_sigaction != libc::SIG_IGN {
                 let mut ours = before;

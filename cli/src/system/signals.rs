@@ -13,7 +13,11 @@ use std::mem::MaybeUninit;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command};
 use std::ptr;
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// The signals by which people end a program.
+pub(crate) const ENDING: [i32; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT];
 
 /// The signals that ask a program to do something and that people send to the process they started.
 const FORWARDED: [i32; 6] =
@@ -40,11 +44,6 @@ extern "C" fn change() {
     unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
 }
 
-/// Process id of the command while it runs and is not reaped, otherwise 0.
-static COMMAND: AtomicI32 = AtomicI32::new(0);
-/// True while signals that arrived before the command existed are delivered: it has seen none of them.
-static CATCHING_UP: AtomicBool = AtomicBool::new(false);
-
 /// While this lives, [`FORWARDED`] wait.
 pub(crate) struct HeldSignals {
     /// The mask from before; none where [`Signals`] has it.
@@ -69,54 +68,60 @@ impl Drop for HeldSignals {
     }
 }
 
-/// What [`FORWARDED`] and SIGCHLD did before, so that the command starts with it and rpd ends with it.
+/// Signals that wait until [`Signals::wait`] takes them, while this lives.
 pub(crate) struct Signals {
-    before: Vec<(i32, libc::sigaction)>,
+    /// [`FORWARDED`] without those that are ignored (`nohup`, a job of a script in the background), and SIGCHLD.
+    taken: libc::sigset_t,
+    /// The mask from before.
     mask: libc::sigset_t,
-    child_ignored: bool,
+    /// What SIGCHLD did before, where the caller has it ignored.
+    child_before: Option<libc::sigaction>,
+}
+
+/// What came of a wait.
+pub(crate) struct Waited {
+    /// The command has ended; otherwise it is late.
+    pub(crate) is_ended: bool,
+    /// The last of [`ENDING`] that came, from a terminal too.
+    pub(crate) asked_to_end: Option<i32>,
 }
 
 impl Signals {
-    /// Installs forwarding of the signals, which wait further until [`Signals::spawn`] has a process to send them
-    /// to. Signals that are ignored (`nohup`, a job of a script in the background) stay ignored.
+    /// Begins to take signals, those that were `held` too.
     ///
     /// # Errors
-    /// When the kernel refuses a handler; nothing is left installed then.
-    pub(crate) fn forward(held: Option<HeldSignals>) -> io::Result<Signals> {
+    /// When the kernel refuses it; nothing is changed then.
+    pub(crate) fn take(held: Option<HeldSignals>) -> io::Result<Signals> {
         let mask = match held.and_then(|mut held| held.before.take()) {
             Some(before) => before,
             None => block_forwarded()?,
         };
-        let mut signals = Signals { before: Vec::new(), mask, child_ignored: false };
+        let mut signals = Signals { taken: set_of(&[libc::SIGCHLD]), mask, child_before: None };
         for signal in FORWARDED {
-            let before = action(signal, None)?;
-            if before.sa_sigaction == libc::SIG_IGN {
-                continue;
+            if action(signal, None)?.sa_sigaction != libc::SIG_IGN {
+                // SAFETY: the set is initialised.
+                unsafe { libc::sigaddset(&mut signals.taken, signal) };
             }
-            let mut ours = before;
-            ours.sa_sigaction = forward_to_command as *const () as usize;
-            ours.sa_flags = libc::SA_SIGINFO | libc::SA_RESTART;
-            action(signal, Some(&ours))?;
-            signals.before.push((signal, before));
         }
         // With SIGCHLD ignored the kernel throws the exit status away.
-        let mut child = action(libc::SIGCHLD, None)?;
-        if child.sa_sigaction == libc::SIG_IGN {
-            signals.child_ignored = true;
-            signals.before.push((libc::SIGCHLD, child));
+        let before = action(libc::SIGCHLD, None)?;
+        if before.sa_sigaction == libc::SIG_IGN {
+            let mut child = before;
             child.sa_sigaction = libc::SIG_DFL;
             action(libc::SIGCHLD, Some(&child))?;
+            signals.child_before = Some(before);
         }
+        set_mask_by(libc::SIG_BLOCK, &signals.taken)?;
         Ok(signals)
     }
 
-    /// Starts the command with the signal mask and dispositions that rpd was started with.
+    /// Starts the command with the signal mask and dispositions that rpd was started with. What came before it was there is its own.
     ///
     /// # Errors
     /// Those of fork and exec.
     pub(crate) fn spawn(&self, command: &mut Command) -> io::Result<Child> {
         let mask = self.mask;
-        let child_ignored = self.child_ignored;
+        let child_ignored = self.child_before.is_some();
         let before_exec = move || {
             // A handler would be reset by exec, but only then: a signal that comes earlier must not run
             // rpd's handler in the command's process.
@@ -142,74 +147,122 @@ impl Signals {
         // SAFETY: between fork and exec the closure calls sigaction and sigprocmask only, both
         // async-signal-safe; it does not allocate.
         unsafe { command.pre_exec(before_exec) };
-        let child = command.spawn();
-        if let Ok(child) = &child {
-            COMMAND.store(child.id() as i32, Ordering::SeqCst);
-            CATCHING_UP.store(true, Ordering::SeqCst);
+        let child = command.spawn()?;
+        while let Some(came) = self.next(Some(Duration::ZERO))? {
+            if came.signal != libc::SIGCHLD {
+                send(child.id(), came.signal);
+            }
         }
-        set_mask(&self.mask)?;
-        CATCHING_UP.store(false, Ordering::SeqCst);
-        child
+        Ok(child)
     }
 
-    /// Waits for the command's end and stops forwarding before its process id can be taken by another
-    /// process. The child is left to be reaped.
+    /// Waits for the command's end, `patience` long if there is one. `pass_on` gets what other processes send to rpd meanwhile. The child
+    /// is left to be reaped, so that its process id is not taken by another process.
     ///
     /// # Errors
-    /// Those of waitid other than an interruption.
-    pub(crate) fn wait(&self, child: &Child) -> io::Result<()> {
-        let ended = loop {
+    /// Those of the kernel other than an interruption.
+    pub(crate) fn wait(
+        &self,
+        child: &Child,
+        patience: Option<Duration>,
+        mut pass_on: impl FnMut(i32),
+    ) -> io::Result<Waited> {
+        let begun = Instant::now();
+        let mut waited = Waited { is_ended: false, asked_to_end: None };
+        loop {
+            waited.is_ended = has_ended(child)?;
+            if waited.is_ended {
+                return Ok(waited);
+            }
+            let left = patience.map(|patience| patience.saturating_sub(begun.elapsed()));
+            let Some(came) = self.next(left)? else { return Ok(waited) };
+            if came.signal == libc::SIGCHLD || came.sender == child.id() {
+                // What the command sends to its group must not come back to it.
+                continue;
+            }
+            if ENDING.contains(&came.signal) {
+                waited.asked_to_end = Some(came.signal);
+            }
+            // The kernel's own signals (code > 0) are a terminal's and went to the whole group.
+            if came.code <= 0 {
+                pass_on(came.signal);
+            }
+        }
+    }
+
+    /// The next signal, if one comes within `patience`.
+    fn next(&self, patience: Option<Duration>) -> io::Result<Option<Came>> {
+        let patience = patience.map(|patience| libc::timespec {
+            tv_sec: patience.as_secs().cast_signed(),
+            tv_nsec: patience.subsec_nanos().into(),
+        });
+        loop {
             let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
-            // SAFETY: `info` is writable memory of the right type; WNOWAIT leaves the child as it is.
-            let rc = unsafe {
-                libc::waitid(libc::P_PID, child.id(), info.as_mut_ptr(), libc::WEXITED | libc::WNOWAIT)
-            };
+            let patience = patience.as_ref().map_or(ptr::null(), ptr::from_ref);
+            // SAFETY: the set is initialised, `info` is writable memory of the right type, and `patience` is null or a time.
+            let signal = unsafe { libc::sigtimedwait(&self.taken, info.as_mut_ptr(), patience) };
+            if signal > 0 {
+                // SAFETY: the call has filled it; what is read of it is there for the signals of the set.
+                let (code, sender) = unsafe { ((*info.as_ptr()).si_code, (*info.as_ptr()).si_pid()) };
+                return Ok(Some(Came { signal, code, sender: sender.cast_unsigned() }));
+            }
             let error = io::Error::last_os_error();
-            if rc == 0 {
-                break Ok(());
+            match error.kind() {
+                io::ErrorKind::WouldBlock => return Ok(None),
+                io::ErrorKind::Interrupted => {}
+                _ => return Err(error),
             }
-            if error.kind() != io::ErrorKind::Interrupted {
-                break Err(error);
-            }
-        };
-        COMMAND.store(0, Ordering::SeqCst);
-        ended
+        }
     }
 }
 
 impl Drop for Signals {
     fn drop(&mut self) {
-        COMMAND.store(0, Ordering::SeqCst);
-        for (signal, before) in &self.before {
-            let _ = action(*signal, Some(before));
+        // What has come up to now was for the command.
+        while let Ok(Some(_)) = self.next(Some(Duration::ZERO)) {}
+        if let Some(before) = &self.child_before {
+            let _ = action(libc::SIGCHLD, Some(before));
         }
         let _ = set_mask(&self.mask);
     }
+}
+
+/// A signal.
+struct Came {
+    signal: i32,
+    /// As `si_code` has it: above 0 of the kernel.
+    code: i32,
+    sender: u32,
+}
+
+/// Whether it can be reaped.
+fn has_ended(child: &Child) -> io::Result<bool> {
+    loop {
+        let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
+        let options = libc::WEXITED | libc::WNOWAIT | libc::WNOHANG;
+        // SAFETY: `info` is writable memory of the right type; WNOWAIT leaves the child as it is.
+        let rc = unsafe { libc::waitid(libc::P_PID, child.id(), info.as_mut_ptr(), options) };
+        let error = io::Error::last_os_error();
+        if rc == 0 {
+            // SAFETY: zeroed, or filled by the call; a process id that is not 0 says which.
+            return Ok(unsafe { (*info.as_ptr()).si_pid() } != 0);
+        }
+        if error.kind() != io::ErrorKind::Interrupted {
+            return Err(error);
+        }
+    }
+}
+
+/// Sends it to a process; one that is gone does not get it.
+pub(crate) fn send(pid: u32, signal: i32) {
+    // SAFETY: only sends a signal.
+    unsafe { libc::kill(pid.cast_signed(), signal) };
 }
 
 /// Kills the process group of `child`, which was started as the first of one, and may have just been reaped.
 pub(crate) fn kill_group(child: &Child) {
     // SAFETY: only sends a signal.
     unsafe { libc::killpg(child.id() as i32, libc::SIGKILL) };
-}
-
-extern "C" fn forward_to_command(signal: i32, info: *mut libc::siginfo_t, _context: *mut libc::c_void) {
-    let command = COMMAND.load(Ordering::SeqCst);
-    // SAFETY: the kernel passes a valid siginfo to a handler installed with SA_SIGINFO.
-    let (code, sender) = unsafe { ((*info).si_code, (*info).si_pid()) };
-    // The kernel's own signals (code > 0) are a terminal's and went to the whole group; one that the
-    // command sends to its group must not come back to it.
-    let has_it_already = (code > 0 || sender == command) && !CATCHING_UP.load(Ordering::SeqCst);
-    if command == 0 || has_it_already {
-        return;
-    }
-    // SAFETY: errno is this thread's; kill is async-signal-safe, and `command` cannot have been reused
-    // because it is cleared before the child is reaped, on this same thread.
-    unsafe {
-        let errno = *libc::__errno_location();
-        libc::kill(command, signal);
-        *libc::__errno_location() = errno;
-    }
 }
 
 /// Reads a signal's disposition and, if `new` is given, replaces it. A handler of ours must be async-signal-safe.
@@ -231,26 +284,34 @@ pub(crate) fn action(signal: i32, new: Option<&libc::sigaction>) -> io::Result<l
 
 /// Blocks the forwarded signals and returns the mask from before.
 fn block_forwarded() -> io::Result<libc::sigset_t> {
+    set_mask_by(libc::SIG_BLOCK, &set_of(&FORWARDED))
+}
+
+fn set_of(signals: &[i32]) -> libc::sigset_t {
     let mut set = MaybeUninit::<libc::sigset_t>::zeroed();
-    let mut old = MaybeUninit::<libc::sigset_t>::zeroed();
-    // SAFETY: both sets are writable memory of the right type, and `set` is initialised before it is used.
+    // SAFETY: the set is writable memory of the right type, which the first call initialises.
     unsafe {
         libc::sigemptyset(set.as_mut_ptr());
-        for signal in FORWARDED {
-            libc::sigaddset(set.as_mut_ptr(), signal);
+        for signal in signals {
+            libc::sigaddset(set.as_mut_ptr(), *signal);
         }
-        match libc::sigprocmask(libc::SIG_BLOCK, set.as_ptr(), old.as_mut_ptr()) {
-            0 => Ok(old.assume_init()),
-            _ => Err(io::Error::last_os_error()),
-        }
+        set.assume_init()
     }
 }
 
 fn set_mask(mask: &libc::sigset_t) -> io::Result<()> {
-    // SAFETY: `mask` is a valid set, and the old one is not asked for.
-    match unsafe { libc::sigprocmask(libc::SIG_SETMASK, mask, ptr::null_mut()) } {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
+    set_mask_by(libc::SIG_SETMASK, mask).map(|_| ())
+}
+
+/// Changes the mask; the one from before.
+fn set_mask_by(how: i32, set: &libc::sigset_t) -> io::Result<libc::sigset_t> {
+    let mut old = MaybeUninit::<libc::sigset_t>::zeroed();
+    // SAFETY: `set` is a valid set, and `old`, valid as zeros too, is overwritten by the call.
+    unsafe {
+        match libc::sigprocmask(how, set, old.as_mut_ptr()) {
+            0 => Ok(old.assume_init()),
+            _ => Err(io::Error::last_os_error()),
+        }
     }
 }
 

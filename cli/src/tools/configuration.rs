@@ -144,7 +144,8 @@ fn written(given: &str) -> Result<Written> {
     let text = given.trim();
     let (from, text) = match text.starts_with(['{', '[']) {
         true => ("the configuration".to_string(), text.to_string()),
-        false if Path::new(given).is_file() => {
+        // A pipe too, as a shell makes one of `<(command)`.
+        false if fs::metadata(given).is_ok_and(|file| !file.is_dir()) => {
             let shown = text::escape(given).into_owned();
             (shown.clone(), fs::read_to_string(given).with_context(|| format!("cannot read {shown}"))?)
         }
@@ -161,7 +162,7 @@ fn written(given: &str) -> Result<Written> {
         Ok(value) => value,
         Err(error) => literal(&text).with_context(|| format!("{from} is no JSON ({error})"))?,
     };
-    let value = match value {
+    let mut value = match value {
         list @ Value::Array(_) => serde_json::json!({ "tools": list }),
         other => other,
     };
@@ -169,6 +170,11 @@ fn written(given: &str) -> Result<Written> {
         bail!(
             "{from} says what tools are, not which of them to run: name it with --definitions, and the tools with --tools NAME,NAME"
         );
+    }
+    for entry in value.get_mut("tools").and_then(Value::as_array_mut).into_iter().flatten() {
+        if let Value::String(name) = entry {
+            *entry = serde_json::json!({ "name": name });
+        }
     }
     let wanted = "an object with a list \"tools\", whose entries have a \"name\"";
     serde_json::from_value(value).with_context(|| format!("{from} is not {wanted}"))
@@ -261,7 +267,7 @@ mod tests {
             read(given).unwrap().tools.into_iter().map(|tool| tool.name).collect()
         };
         assert_eq!(names("a, known"), ["a", "known"]);
-        assert_eq!(names(r#"[{"name": "b"}]"#), ["b"]);
+        assert_eq!(names(r#"[{"name": "b"}, "a"]"#), ["b", "a"]);
         assert_eq!(names("{'tools': [{'name': 'a', 'cmd': None}, {'name': 'b'}], 'x': True}"), ["a", "b"]);
     }
 

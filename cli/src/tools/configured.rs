@@ -1,20 +1,31 @@
 //! Tools as they are configured: their commands in front of the program, their scripts before and after it.
 
-use std::env;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
+use std::{env, fs};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use rpd_postprocess::text;
 
 use super::configuration::{Script, ToolConfiguration};
+use crate::record::executable;
+use crate::system::descendants;
+use crate::system::signals::{self, Signals};
 
 /// How long a script may run, as madengine has it.
 const PATIENCE: Duration = Duration::from_secs(600);
-/// How often it is looked whether a script has ended.
-const LOOK: Duration = Duration::from_millis(20);
+
+/// Why a script did not do its work.
+#[derive(Debug)]
+pub(crate) enum ScriptFailure {
+    /// By this signal somebody ended the run.
+    Interrupted(i32),
+    /// Anything else.
+    Other(anyhow::Error),
+}
 
 /// What is run: a shell, in which the commands of the tools are in front of the program, which keeps its arguments to the byte.
 pub(crate) fn command(configuration: &ToolConfiguration, command: &[OsString]) -> Vec<OsString> {
@@ -61,39 +72,76 @@ pub(crate) fn found(scripts: Vec<Script>) -> Result<Vec<Script>> {
     scripts.into_iter().map(place).collect()
 }
 
-/// Runs a script to its end.
+/// Runs a script to its end. It gets the signals that come meanwhile, with all that it has started.
 ///
 /// # Errors
-/// When it cannot be run, fails, or takes longer than it may.
-pub(crate) fn run(script: &Script, environment: &[(String, String)]) -> Result<()> {
+/// When it cannot be run, fails, or takes longer than it may; when a signal came that asks programs to end.
+pub(crate) fn run(script: &Script, environment: &[(String, String)]) -> Result<(), ScriptFailure> {
     let shown = text::escape(&script.path.to_string_lossy()).into_owned();
     let line = format!("exec bash \"$0\" {}", script.arguments);
-    let variables = environment.iter().map(|(name, value)| (name, value));
-    let mut shell = Command::new("bash")
-        .args(["-c", &line])
-        .arg(&script.path)
-        .envs(variables)
-        // What is written to rpd is the program's to read.
-        .stdin(Stdio::null())
-        .spawn()
-        .with_context(|| format!("cannot run {shown}"))?;
-    let begun = Instant::now();
-    let status = loop {
-        if let Some(status) = shell.try_wait().with_context(|| format!("cannot wait for {shown}"))? {
-            break status;
+    let mut shell = Command::new("bash");
+    shell.args(["-c", &line]).arg(&script.path);
+    // What is written to rpd is the program's to read.
+    shell.envs(environment.iter().map(|(name, value)| (name, value))).stdin(Stdio::null());
+    let mut asked_to_end = None;
+    let mut run = || -> Result<_> {
+        let signals = Signals::take(None).context("cannot take signals")?;
+        let mut shell = signals.spawn(&mut shell).with_context(|| format!("cannot run {shown}"))?;
+        let cannot_wait = || format!("cannot wait for {shown}");
+        let pid = shell.id();
+        let waited = signals.wait(&shell, Some(PATIENCE), |signal| descendants::reach(pid, signal));
+        let waited = waited.with_context(cannot_wait)?;
+        asked_to_end = waited.asked_to_end;
+        if !waited.is_ended {
+            for process in descendants::of(pid) {
+                signals::send(process.pid, libc::SIGKILL);
+            }
         }
-        if begun.elapsed() > PATIENCE {
-            // It has ended meanwhile, or ends now.
-            let _ = shell.kill();
-            shell.wait().with_context(|| format!("cannot wait for {shown}"))?;
+        let status = shell.wait().with_context(cannot_wait)?;
+        if !waited.is_ended {
             bail!("{shown} has not ended within {} s", PATIENCE.as_secs());
         }
-        std::thread::sleep(LOOK);
+        Ok(status)
     };
-    if !status.success() {
-        bail!("{shown} failed: {status}");
+    let ended = run();
+    if let Some(signal) = asked_to_end {
+        return Err(ScriptFailure::Interrupted(signal));
     }
-    Ok(())
+    match ended.map_err(ScriptFailure::Other)? {
+        status if status.success() => Ok(()),
+        status => Err(ScriptFailure::Other(anyhow!("{shown} failed: {status}"))),
+    }
+}
+
+/// Passes a signal on to the program that runs somewhere below `shell`. While no process there is it, before its start or where a tool
+/// changes its arguments, all of them get the signal.
+pub(crate) fn pass_on(command: &[OsString], shell: u32, signal: i32) {
+    let Some((name, arguments)) = command.split_first() else { return };
+    let file = executable::resolve(name, env::var_os("PATH").as_deref());
+    let interpreter = file.map(|file| executable::interpreter_words(&file)).unwrap_or_default();
+    // Who looks a program up may put its whole path there, and so does the kernel with a script's.
+    let is_path_of = |word: &[u8], name: &[u8]| {
+        Path::new(OsStr::from_bytes(word)).ends_with(Path::new(OsStr::from_bytes(name)))
+    };
+    let is_program = |pid: u32| {
+        let words = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        let words: Vec<&[u8]> =
+            words.strip_suffix(&[0]).unwrap_or_default().split(|byte| *byte == 0).collect();
+        let Some((before, own)) = words.len().checked_sub(command.len()).map(|before| words.split_at(before))
+        else {
+            return false;
+        };
+        let Some(skipped) = interpreter.len().checked_sub(before.len()) else { return false };
+        let is_interpreter =
+            before.iter().zip(&interpreter[skipped..]).all(|(word, name)| is_path_of(word, name));
+        let has_arguments =
+            own.iter().skip(1).zip(arguments).all(|(word, argument)| *word == argument.as_bytes());
+        is_interpreter && has_arguments && own.first().is_some_and(|word| is_path_of(word, name.as_bytes()))
+    };
+    match descendants::of(shell).into_iter().find(|process| is_program(process.pid)) {
+        Some(program) => signals::send(program.pid, signal),
+        None => descendants::reach(shell, signal),
+    }
 }
 
 /// Lists of places, to which a tool adds its own.

@@ -106,7 +106,7 @@ const TOOLS: [(&str, Result<Stands, &str>); 28] = [
 ];
 
 /// In the name of a file: the first process of the trace.
-pub(crate) const PID: &str = "{pid}";
+const PID: &str = "{pid}";
 
 /// A file that the recording is written out to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -124,6 +124,21 @@ impl Output {
     pub(crate) fn path(&self) -> &Path {
         match self {
             Output::Copy(path) | Output::Export(_, path) | Output::Tables(_, path) => path,
+        }
+    }
+
+    /// Whether its name has the number of a process.
+    pub(crate) fn is_of_process(&self) -> bool {
+        self.path().to_string_lossy().contains(PID)
+    }
+
+    /// The same of a trace whose first process has that number.
+    pub(crate) fn of_process(self, pid: &str) -> Output {
+        let named = |path: PathBuf| PathBuf::from(path.to_string_lossy().replace(PID, pid));
+        match self {
+            Output::Copy(path) => Output::Copy(path),
+            Output::Export(arguments, path) => Output::Export(arguments, named(path)),
+            Output::Tables(tables, path) => Output::Tables(tables, named(path)),
         }
     }
 

@@ -88,8 +88,9 @@ impl Watched {
         Ok(Watched { streams, found })
     }
 
-    /// Waits until nobody writes any more, and says so where the command left somebody who does; what was found.
-    pub(crate) fn end(self) -> Option<Performance> {
+    /// Waits until nobody writes any more, and says so where the command left somebody who does; what was found, and why some of what was
+    /// written could not be passed on.
+    pub(crate) fn end(self) -> (Option<Performance>, io::Result<()>) {
         let patience = Instant::now() + BEFORE_NOTE;
         while !self.streams.iter().all(JoinHandle::is_finished) {
             if Instant::now() >= patience {
@@ -100,11 +101,12 @@ impl Watched {
             }
             thread::sleep(LOOK_EVERY);
         }
+        let mut passed_on = Ok(());
         for stream in self.streams {
-            // A stream that nobody reads any more ended as it would have without us.
-            let _ = stream.join();
+            passed_on =
+                passed_on.and(stream.join().unwrap_or_else(|_| Err(io::Error::other("a thread failed"))));
         }
-        self.found.lock().unwrap_or_else(PoisonError::into_inner).take()
+        (self.found.lock().unwrap_or_else(PoisonError::into_inner).take(), passed_on)
     }
 }
 
@@ -117,6 +119,7 @@ fn passed_on(
     thread::Builder::new().name("rpd-stream".into()).spawn(move || {
         let mut piece = vec![0; 1 << 16];
         let mut lines = Lines::default();
+        let mut written = Ok(());
         loop {
             let count = match from.read(&mut piece) {
                 Ok(0) => break,
@@ -124,12 +127,17 @@ fn passed_on(
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 Err(error) => return Err(error),
             };
-            to.write_all(&piece[..count])?;
-            to.flush()?;
+            if written.is_ok() {
+                written = to.write_all(&piece[..count]).and_then(|()| to.flush());
+            }
+            // Who reads no more ends the command's stream as it would have without us. Otherwise the command goes on.
+            if written.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::BrokenPipe) {
+                return Ok(());
+            }
             lines.take(&piece[..count], |line| look(line, &form, &found));
         }
         lines.end(|line| look(line, &form, &found));
-        Ok(())
+        written
     })
 }
 

@@ -8,7 +8,6 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
 use rpd_escape::{csv_field, escape};
-use rpd_postprocess::region::Region;
 use rpd_postprocess::report::energy::{self, EnergyRow, GpuEnergy, PowerSensor};
 use rpd_postprocess::text::counted;
 use rpd_postprocess::trace;
@@ -109,10 +108,14 @@ impl Energy {
         let name = self.file.display();
         let notes = notes();
         let (trace, version) = trace::open(&self.file, &*notes)?;
-        let selected = Region::from(self.region).select(&trace, version)?;
+        let selected = self.region.select(&trace, version)?;
         notes.show("sharing out the energy");
         let found = energy::Energy::of((&trace, version), &selected, self.by.into(), self.floor)
             .with_context(|| format!("cannot read the sensors and operations of {name}"))?;
+        let nothing = match found.rows.is_empty() && !selected.is_everything() {
+            true => Some(self.region.nothing(&self.file, (&trace, version), "GPU operations")?),
+            false => None,
+        };
         drop((trace, notes));
         note_left_out(&self.file, found.left_out);
         if found.gpus.is_empty() && found.is_read {
@@ -127,6 +130,8 @@ impl Energy {
         } else if found.unsampled > 0 {
             let left = counted(found.unsampled, "operation is", "operations are");
             note(format_args!("{name}: {left} left out: no sensor of their GPU was read meanwhile"));
+        } else if let Some(nothing) = nothing {
+            note(nothing);
         } else if found.rows.is_empty() {
             note(format_args!(
                 "{name}: no operation was found, so that all energy counts as idle; rpd record --monitor has kernels and sensors in one file"

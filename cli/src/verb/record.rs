@@ -476,10 +476,19 @@ impl Record {
             handlers.end();
         }
         let trace = destination.trace().map(|trace| trace.path().to_path_buf());
-        if let (Some(found), Some(trace)) = (watched.and_then(Watched::end), &trace)
-            && let Err(error) = found.keep(trace)
-        {
-            note(format_args!("cannot keep what the command said of its performance: {error:#}"));
+        let mut ending = ended.ending;
+        if let Some((found, passed_on)) = watched.map(Watched::end) {
+            if let (Some(found), Some(trace)) = (found, &trace)
+                && let Err(error) = found.keep(trace)
+            {
+                note(format_args!("cannot keep what the command said of its performance: {error:#}"));
+            }
+            if let Err(error) = passed_on {
+                note(format_args!("cannot write what the command printed: {error}"));
+                if ending == Ending::Exited(0) {
+                    ending = Ending::Exited(1);
+                }
+            }
         }
         let report = RunReport::parse(&fs::read(report_file.path()).unwrap_or_default());
         let run = report_file.path().file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -538,7 +547,7 @@ impl Record {
             }
             Err(error) => note(format_args!("cannot read back what was recorded: {error:#}")),
         }
-        Ok(Recorded { ending: ended.ending, trace })
+        Ok(Recorded { ending, trace })
     }
 }
 

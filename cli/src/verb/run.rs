@@ -16,9 +16,9 @@ use crate::args::{libraries, monitor, value};
 use crate::output::file::OutputFile;
 use crate::output::note::note;
 use crate::output::progress::notes;
-use crate::record::launch::{self, LaunchFailure};
+use crate::record::launch::{self, Ending, LaunchFailure};
 use crate::tools::configuration::{Definitions, ToolConfiguration};
-use crate::tools::configured;
+use crate::tools::configured::{self, ScriptFailure};
 use crate::tools::ours::{self, Output, ToolPlan};
 use crate::tools::therock;
 
@@ -144,16 +144,9 @@ impl Run {
             ..Record::default()
         };
         let Recorded { ending, trace } = record.record()?;
+        // From here on only the command's own end counts.
         if let Some(trace) = trace {
-            for output in &outputs {
-                // From here on only the command's own end counts.
-                if let Err(error) = write(output, &trace) {
-                    note(format_args!(
-                        "cannot make {}: {error:#}",
-                        text::escape(&output.path().to_string_lossy())
-                    ));
-                }
-            }
+            write_all(outputs, &trace);
         }
         Ok(ending.repeat())
     }
@@ -167,6 +160,26 @@ fn create_directory(file: &Path) -> Result<()> {
         .with_context(|| format!("cannot create {}", text::escape(&directory.to_string_lossy())))
 }
 
+/// Makes the tools' files of the trace, and says which of them cannot be made.
+fn write_all(outputs: Vec<Output>, trace: &Path) {
+    let process = first_process(trace);
+    for output in outputs {
+        let shown = |path: &Path| text::escape(&path.to_string_lossy()).into_owned();
+        let output = match (output.is_of_process(), &process) {
+            (false, _) => output,
+            (true, Ok(pid)) => output.of_process(pid),
+            (true, Err(error)) => {
+                let directory = output.path().parent().map(shown).unwrap_or_default();
+                note(format_args!("no files in {directory}: {error:#}"));
+                continue;
+            }
+        };
+        if let Err(error) = write(&output, trace) {
+            note(format_args!("cannot make {}: {error:#}", shown(output.path())));
+        }
+    }
+}
+
 /// Makes a file of the trace.
 fn write(output: &Output, trace: &Path) -> Result<()> {
     match output {
@@ -176,10 +189,6 @@ fn write(output: &Output, trace: &Path) -> Result<()> {
             Ok(copy.finish()?)
         }
         Output::Export(arguments, path) => {
-            let mut path = path.to_string_lossy().into_owned();
-            if path.contains(ours::PID) {
-                path = path.replace(ours::PID, &first_process(trace)?);
-            }
             let words = ["export"].into_iter().chain(arguments.iter().map(String::as_str));
             let words = words.map(OsString::from).chain([trace.into()]);
             super::run_line(words.chain(["--force".into(), "-o".into(), path.into()])).map(|_| ())
@@ -216,18 +225,34 @@ fn run_as_configured(configuration: &ToolConfiguration, command: &[OsString]) ->
         );
     }
     let variables = configured::variables(configuration);
-    before.iter().try_for_each(|script| configured::run(script, &variables))?;
+    for script in &before {
+        match configured::run(script, &variables) {
+            Ok(()) => {}
+            Err(ScriptFailure::Interrupted(signal)) => return Ok(Ending::Killed(signal).repeat()),
+            Err(ScriptFailure::Other(error)) => return Err(error),
+        }
+    }
     let line = configured::command(configuration, command);
     let environment: Vec<_> =
         variables.iter().map(|(name, value)| (name.as_ref(), OsString::from(value))).collect();
-    let ended = launch::run(&line, &environment, None, |_| Ok(()));
+    let pass_on = |pid, signal| configured::pass_on(command, pid, signal);
+    let ended = launch::run_passing(&line, &environment, None, |_| Ok(()), pass_on);
     for script in &after {
-        if let Err(error) = configured::run(script, &variables) {
-            note(format_args!("{error:#}"));
+        match configured::run(script, &variables) {
+            Ok(()) => {}
+            Err(ScriptFailure::Interrupted(_)) => break,
+            Err(ScriptFailure::Other(error)) => note(format_args!("{error:#}")),
         }
     }
     match ended {
-        Ok(ended) => Ok(ended.ending.repeat()),
+        Ok(ended) => Ok(match (ended.ending, ended.asked_to_end) {
+            // As a shell says that a signal ended its command.
+            (Ending::Exited(status), Some(signal)) if i32::from(status) == 128 + signal => {
+                Ending::Killed(signal)
+            }
+            (ending, _) => ending,
+        }
+        .repeat()),
         Err(LaunchFailure::NotRunnable(why)) => {
             let program = line.first().context("there is no command")?;
             Ok(record::not_runnable(program, why).repeat())

@@ -395,6 +395,13 @@ fn power_serves_where_there_is_no_counter() {
     assert!((found["rows"][0]["joules"].as_f64().unwrap() - 250.5).abs() < 1e-6, "{found}");
     let gpu = &found["gpus"][0];
     assert_eq!((&gpu["sensor"], &gpu["step_ns"]), (&"power".into(), &10_000_000.into()), "{gpu}");
+    for (region, says) in [
+        (["--gpu", "7"], "no GPU operations in the named part: the file has nothing of --gpu 7"),
+        (["--start", "50%"], "no GPU operations in the named part; rpd info shows what the file holds"),
+    ] {
+        let said = dir.run(&["energy", region[0], region[1], &trace]);
+        said.expect(0).says(&[says]);
+    }
     // As rpd monitor leaves it.
     dir.open("power.rpd").execute_batch("DELETE FROM rocpd_op").unwrap();
     let said = dir.run(&["energy", &trace]);

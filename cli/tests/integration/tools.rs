@@ -1,6 +1,7 @@
 //! `rpd run`: madengine's tools, by one recording or as configured; `rpd export gpu-info`.
 
 use std::fs;
+use std::os::unix::process::ExitStatusExt;
 
 use crate::harness::{Dir, ran};
 
@@ -151,6 +152,66 @@ fn the_first_line_of_performance_is_kept() {
     let kept = dir.open("rpd_output/trace.rpd");
     let found = "SELECT value FROM rocpd_metadata WHERE tag = 'performance'";
     assert_eq!(kept.query_row(found, [], |row| row.get::<_, String>(0)).unwrap(), "7");
+}
+
+#[test]
+fn output_that_cannot_be_written_is_said_and_the_command_goes_on() {
+    let dir = Dir::new();
+    for (status, expected) in [(0, 1), (5, 5)] {
+        let prints =
+            format!("echo one; sleep 0.1; echo performance: 3 samples; touch to_the_end; exit {status}");
+        let mut command = dir.rpd(&tools("rpd", &["--performance", "--force"], &["sh", "-c", &prints]));
+        let ran = ran(command.stdout(fs::File::options().write(true).open("/dev/full").unwrap()));
+        let said = "rpd: cannot write what the command printed: No space left on device";
+        assert!(ran.expect(expected).stderr.starts_with(said), "{ran}");
+        fs::remove_file(dir.path("to_the_end")).unwrap();
+        let kept = dir.open("rpd_output/trace.rpd");
+        let found = "SELECT value FROM rocpd_metadata WHERE tag = 'performance'";
+        assert_eq!(kept.query_row(found, [], |row| row.get::<_, String>(0)).unwrap(), "3");
+    }
+    // Who reads no more ends the command as without rpd.
+    let run = format!("{} run --tools rpd --performance --force -- yes | head -1", crate::harness::RPD);
+    let ran = ran(dir.command("bash").args(["-c", &format!("{run}; echo ${{PIPESTATUS[0]}}")]));
+    assert_eq!(ran.expect(0).stdout, "y\n141\n", "{ran}");
+}
+
+#[test]
+fn a_configuration_may_come_by_a_pipe() {
+    let dir = Dir::new();
+    let run = |tools: &str| {
+        let line = format!("{} run --exec --tools {tools} -- sh -c 'echo $X'", crate::harness::RPD);
+        ran(dir.command("bash").args(["-c", &line]))
+    };
+    let tools = r#"<(echo '{"tools": [{"name": "rpd", "cmd": "env X=1"}]}')"#;
+    assert_eq!(run(tools).expect(0).stdout, "1\n");
+    let definitions = r#"rpd --definitions <(echo '{"tools": {"rpd": {"cmd": "env X=2"}}}')"#;
+    assert_eq!(run(definitions).expect(0).stdout, "2\n");
+    run("./").expect(1).says(&["there is no file ./"]);
+}
+
+#[test]
+fn what_is_said_of_files_is_said_once_and_has_their_names() {
+    let dir = Dir::new();
+    let tools_of_all = "rpd,rocprofv3,rocprofv3_agent,rocprofv3_perfetto,rocm_trace_lite,rocblas_trace";
+    // Nothing is recorded of a program without a GPU runtime, as of one into which the recorder does not come.
+    let ran = dir.run(&tools(tools_of_all, &["--force"], &["env", "-u", "LD_PRELOAD", "true"]));
+    let lines: Vec<&str> = ran.expect(0).stderr.lines().collect();
+    let mut once = lines.clone();
+    once.sort_unstable();
+    once.dedup();
+    assert_eq!(once.len(), lines.len(), "{ran}");
+    assert!(!ran.stderr.contains(['{', '}']), "{ran}");
+    // A program puts what was lost into the trace that is made of it.
+    dir.write(
+        "incomplete.py",
+        "import os, sqlite3\ntrace = sqlite3.connect(os.environ['RPDT_FILENAME'])\n\
+         facts = [('session_count', '1'), ('session::0::pid', '7'), ('session::0::lost::buffer_full', '3')]\n\
+         trace.executemany('INSERT INTO rocpd_metadata (tag, value) VALUES (?, ?)', facts)\ntrace.commit()\n",
+    );
+    let program = ["env", "-u", "LD_PRELOAD", "python3", "incomplete.py"];
+    let ran = dir.run(&tools(tools_of_all, &["--force"], &program));
+    assert_eq!(ran.expect(0).stderr.matches("is incomplete").count(), 1, "{ran}");
+    assert!(dir.path("rpd_output/trace.json").exists() && !ran.stderr.contains(['{', '}']), "{ran}");
 }
 
 #[test]
@@ -404,4 +465,88 @@ fn logs_are_read_line_by_line_whatever_they_are() {
     }
     let ran = dir.run(&["libraries", "--bench", "--log", "one.log"]);
     assert!(ran.expect(2).stderr.contains("'--bench'"), "{ran}");
+}
+
+/// A run of `rpd` in which a process has written its number into `pid`, by `kill -SIGNAL`: how it ended. Nobody whose number is in a file
+/// `pid*` is left.
+fn ended_by(dir: &Dir, signal: &str, arguments: &[&str]) -> std::process::ExitStatus {
+    let pids = |dir: &Dir| -> Vec<String> {
+        let files = dir.names().into_iter().filter(|name| name.starts_with("pid"));
+        files.map(|file| fs::read_to_string(dir.path(&file)).unwrap().trim().to_string()).collect()
+    };
+    for file in dir.names().into_iter().filter(|name| name.starts_with("pid") || name == "log") {
+        fs::remove_file(dir.path(&file)).unwrap();
+    }
+    let mut rpd = dir.rpd(arguments).spawn().unwrap();
+    let begun = std::time::Instant::now();
+    while !dir.path("pid").exists() || pids(dir).iter().any(String::is_empty) {
+        assert!(rpd.try_wait().unwrap().is_none(), "{arguments:?} has ended");
+        assert!(begun.elapsed().as_secs() < 100, "{arguments:?} does not begin");
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    dir.command("kill").args([format!("-{signal}"), rpd.id().to_string()]).status().unwrap();
+    let ended = rpd.wait().unwrap();
+    let is_left = |pid: &String| {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        !stat.is_empty() && !stat.contains(") Z ")
+    };
+    while pids(dir).iter().any(is_left) {
+        assert!(begun.elapsed().as_secs() < 100, "{arguments:?}: a process is left");
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    ended
+}
+
+#[test]
+fn what_exec_started_gets_the_signals_of_rpd() {
+    let dir = Dir::new();
+    let sleeps =
+        "echo $$ > pid_of_shell; sh -c 'echo $$ > new; mv new pid; exec sleep 100'; echo $? >> log\n";
+    dir.write("sleeps.sh", sleeps);
+    dir.write(
+        "wrapper.sh",
+        "echo $$ > pid_of_wrapper; \"$@\"; status=$?; echo wrapper $status >> log; exit $status\n",
+    );
+    dir.write("after.sh", "echo after >> log\n");
+    let tool = |rest: &str| format!(r#"[{{"name": "rpd", "env_vars": {{"X": "1"}}, {rest}}}]"#);
+    let wrapped =
+        tool(r#""cmd": "echo begin > log && sh wrapper.sh", "post_scripts": [{"path": "after.sh"}]"#);
+    let begins = "echo $$ > new; mv new pid; ";
+    for (signal, number) in [("TERM", 15), ("HUP", 1), ("INT", 2)] {
+        // A program that ends by the signal.
+        let program = format!("{begins}exec sleep 100");
+        let ended = ended_by(&dir, signal, &tools(&wrapped, &["--exec"], &["sh", "-c", &program]));
+        assert_eq!(ended.signal(), Some(number), "{ended}");
+        // One that has its own way.
+        let own = format!(
+            "import os, signal, sys
+def end(*_):
+    print('program', file=open('log', 'a'), flush=True)
+    sys.exit(3)
+signal.signal({number}, end)
+print(os.getpid(), file=open('new', 'w'), flush=True)
+os.rename('new', 'pid')
+while True: signal.pause()"
+        );
+        let ended = ended_by(&dir, signal, &tools(&wrapped, &["--exec"], &["python3", "-c", &own]));
+        let log = fs::read_to_string(dir.path("log")).unwrap();
+        assert_eq!((ended.code(), &*log), (Some(3), "begin\nprogram\nwrapper 3\nafter\n"), "{ended}");
+        // A script, whose name is not the first word of the process.
+        dir.script("own", &format!("#!/usr/bin/env python3\n{own}\n"));
+        let ended = ended_by(&dir, signal, &tools(&wrapped, &["--exec"], &["./own", "x"]));
+        assert_eq!(ended.code(), Some(3), "{ended}");
+        // A tool of which nobody knows where the program is.
+        let changed = tool(r#""cmd": "sh sleeps.sh""#);
+        let ended = ended_by(&dir, signal, &tools(&changed, &["--exec"], &["touch", "ran"]));
+        assert_eq!(ended.signal(), Some(number), "{ended}");
+        // Scripts: the program does not begin after one; another one does not begin after the last.
+        let before = tool(r#""pre_scripts": [{"path": "sleeps.sh"}]"#);
+        let ended = ended_by(&dir, signal, &tools(&before, &["--exec"], &["touch", "ran"]));
+        assert_eq!(ended.signal(), Some(number), "{ended}");
+        assert!(!dir.path("ran").exists());
+        let after = tool(r#""post_scripts": [{"path": "sleeps.sh"}, {"path": "after.sh"}]"#);
+        let ended = ended_by(&dir, signal, &tools(&after, &["--exec"], &["sh", "-c", "exit 7"]));
+        assert_eq!(ended.code(), Some(7), "{ended}");
+        assert!(!fs::read_to_string(dir.path("log")).unwrap_or_default().contains("after"));
+    }
 }
