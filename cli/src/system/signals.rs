@@ -79,7 +79,7 @@ pub(crate) struct Signals {
 }
 
 /// What came of a wait.
-pub(crate) struct Waited {
+pub(crate) struct WaitOutcome {
     /// The command has ended; otherwise it is late.
     pub(crate) is_ended: bool,
     /// The last of [`ENDING`] that came, from a terminal too.
@@ -166,9 +166,9 @@ impl Signals {
         child: &Child,
         patience: Option<Duration>,
         mut pass_on: impl FnMut(i32),
-    ) -> io::Result<Waited> {
+    ) -> io::Result<WaitOutcome> {
         let begun = Instant::now();
-        let mut waited = Waited { is_ended: false, asked_to_end: None };
+        let mut waited = WaitOutcome { is_ended: false, asked_to_end: None };
         loop {
             waited.is_ended = has_ended(child)?;
             if waited.is_ended {
