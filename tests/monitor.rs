@@ -8,7 +8,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::cuda::libraries;
-use crate::harness::{Dir, Loading, Run, Running, Trace, monotonic, program, rpd, wait_for};
+use crate::harness::{
+    Dir, Loading, Run, Running, Trace, boot_minus_monotonic, monotonic, program, rpd, wait_for,
+};
 
 /// PCI address of the first software GPU.
 const GPU: &str = "0000:04:00.0";
@@ -290,6 +292,68 @@ fn a_sensor_that_fails_is_named_once_and_the_others_go_on() {
     }
     let once = ["energy", "gpu_util", "mem_util", "power", "vram"].map(|sensor| (sensor, 1));
     assert_eq!(said, once.into(), "{}", ran.stderr);
+}
+
+#[test]
+fn a_device_that_comes_back_file_by_file_has_all_of_its_sensors_again() {
+    let dir = Dir::new();
+    let sysfs = Sysfs::new(&dir);
+    sysfs.put("gpu_metrics", table(1 << 16, &[]));
+    let running = ready(&control(&dir, "power,energy,vram", &WAITS));
+    wait_for_value(&dir, "energy", "1");
+    fs::rename(sysfs.path(""), dir.path("gone")).unwrap();
+    // What is read of it ends.
+    wait_for("end of its rows", || {
+        let later = monotonic();
+        std::thread::sleep(Duration::from_millis(300));
+        let sql = format!("select count(*) from rocpd_monitor where \"end\" > {later}");
+        (Trace::count_so_far(&dir.path("trace.rpd"), &sql) == 0).then_some(())
+    });
+    sysfs.put("uevent", format!("DRIVER=amdgpu\nPCI_SLOT_NAME={GPU}\n"));
+    for (name, content, sensor, value) in [
+        ("hwmon/hwmon2/power1_average", b"111000000\n".to_vec(), "power", "111"),
+        ("gpu_metrics", table(5 << 16, &[]), "energy", "5"),
+        ("mem_info_vram_used", b"77\n".to_vec(), "vram", "77"),
+    ] {
+        sysfs.put(name, content);
+        wait_for_value(&dir, sensor, value);
+    }
+    dir.touch("go");
+    running.finish().expect(0);
+}
+
+/// A counter that is seen late would give joules to what ran later.
+#[test]
+fn a_table_counts_from_its_own_time() {
+    let dir = Dir::new();
+    let sysfs = Sysfs::new(&dir);
+    let made = |energy: u64, ago: i64| {
+        let mut table = table(energy << 16, &[]);
+        table[32..40].copy_from_slice(&(monotonic() + boot_minus_monotonic() - ago).to_le_bytes());
+        table
+    };
+    sysfs.put("gpu_metrics", made(1, 0));
+    let running = ready(&control(&dir, "power,energy", &WAITS));
+    wait_for_value(&dir, "power", "237");
+    // The driver gives the same table for so long.
+    let late = 700_000_000;
+    std::thread::sleep(Duration::from_nanos(2 * late as u64));
+    let then = monotonic() - late;
+    sysfs.put("gpu_metrics", made(2, late));
+    let put = monotonic();
+    sysfs.watts(300);
+    wait_for_value(&dir, "power", "300");
+    dir.touch("go");
+    running.finish().expect(0);
+    let trace = dir.whole_trace();
+    let energy = rows(&trace, "energy");
+    assert_eq!(values(&energy), ["1", "2"]);
+    let changed = energy.iter().find(|row| row.3 == "2").unwrap().1;
+    assert!((then..=put - late).contains(&changed), "{then} {changed} {put}: {energy:?}");
+    assert!(energy.windows(2).all(|pair| pair[0].2 == pair[1].1), "{energy:?}");
+    // What has a file of its own counts from when it is read.
+    let changed = rows(&trace, "power").iter().find(|row| row.3 == "300").unwrap().1;
+    assert!(changed >= put, "{changed} {put}");
 }
 
 #[test]

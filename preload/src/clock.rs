@@ -6,6 +6,8 @@
 pub enum Clock {
     /// The clock of the file.
     Monotonic = libc::CLOCK_MONOTONIC,
+    /// The same with the time in which the machine slept: the clock of drivers.
+    Boottime = libc::CLOCK_BOOTTIME,
     /// Wall-clock time, for aligning hosts.
     Realtime = libc::CLOCK_REALTIME,
     /// CPU time of the calling thread.

@@ -38,6 +38,10 @@ pub(super) enum Device {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Reading {
     Value(Micro),
+    /// A value that is of an earlier moment, ns of CLOCK_MONOTONIC.
+    Of(u64, Micro),
+    /// The value that was there when it was last asked: there is no newer one.
+    Unchanged(Micro),
     /// What the driver has sampled since it was last asked, each with its time in ns of CLOCK_MONOTONIC; also nothing.
     Samples(Vec<(u64, Micro)>),
     /// The device sleeps.
@@ -56,12 +60,11 @@ pub(super) fn missing(config: &MonitorConfig, gpus: &[SampledGpu]) -> Vec<(Metri
     for gpu in gpus {
         match Device::find(&config.root, gpu, &probed, &processes) {
             Ok(mut device) => device.sample(|place, reading| match (reading, is_there.get_mut(place)) {
-                (Reading::Value(_) | Reading::Samples(_) | Reading::Asleep, Some(is_there)) => {
-                    *is_there = true
-                }
                 (Reading::Nothing(why), Some(_)) => reasons[place].push((gpu.index, why)),
+                (_, Some(is_there)) => *is_there = true,
+                (Reading::Nothing(_), None) => {}
                 // The driver may say what a process has only once that uses the GPU.
-                (Reading::Value(_) | Reading::Samples(_) | Reading::Asleep, None) if !config.is_lenient => {
+                (_, None) if !config.is_lenient => {
                     let of_process = metrics.iter().position(|metric| *metric == Metric::VramProcess);
                     of_process.into_iter().for_each(|place| is_there[place] = true);
                 }
@@ -114,6 +117,13 @@ impl Device {
         match self {
             Device::Sysfs(device) => device.sample(take),
             Device::Nvml(device) => device.sample(take),
+        }
+    }
+
+    /// Looks for sensors that were not there before.
+    pub(super) fn look_again(&mut self) {
+        if let Device::Sysfs(device) = self {
+            device.look_again();
         }
     }
 

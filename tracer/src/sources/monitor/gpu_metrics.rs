@@ -23,6 +23,10 @@ pub(super) struct GpuMetrics {
     pub(super) gfx_clock: Option<u64>,
     /// MHz.
     pub(super) mem_clock: Option<u64>,
+    /// When the driver made the table, ns of CLOCK_BOOTTIME.
+    pub(super) made: Option<u64>,
+    /// When the firmware sampled what is in it, in units of its own.
+    pub(super) sampled: Option<u64>,
 }
 
 /// Why a file is not read.
@@ -62,22 +66,33 @@ struct Layout {
     umc: Field,
     gfx_clock: Field,
     mem_clock: Field,
+    made: Field,
+    /// The first layouts have none.
+    sampled: Option<Field>,
 }
 
 /// The layout of that content revision of format 1.
 fn layout(content: u8) -> Option<Layout> {
     let half = |place| Field(place, 2);
-    let layout = |size, energy, [hotspot, mem, power, gfx, umc, gfx_clock, mem_clock]: [usize; 7]| Layout {
-        size,
-        energy,
-        power: half(power),
-        hotspot: half(hotspot),
-        mem: half(mem),
-        gfx: half(gfx),
-        umc: half(umc),
-        gfx_clock: half(gfx_clock),
-        mem_clock: half(mem_clock),
-    };
+    let long = |place| Field(place, 8);
+    let layout =
+        |size, energy: Field, [hotspot, mem, power, gfx, umc, gfx_clock, mem_clock]: [usize; 7]| Layout {
+            size,
+            made: long(if content == 0 { 8 } else { energy.0 + 8 }),
+            sampled: match content {
+                0 | 1 => None,
+                2 | 3 => Some(long(96)),
+                _ => Some(long(gfx_clock - 8)),
+            },
+            energy,
+            power: half(power),
+            hotspot: half(hotspot),
+            mem: half(mem),
+            gfx: half(gfx),
+            umc: half(umc),
+            gfx_clock: half(gfx_clock),
+            mem_clock: half(mem_clock),
+        };
     Some(match content {
         0 => layout(80, Field(36, 4), [18, 20, 34, 28, 30, 54, 58]),
         1 => layout(96, Field(24, 8), [6, 8, 22, 16, 18, 54, 58]),
@@ -158,7 +173,16 @@ impl GpuMetrics {
             mem_activity: number(layout.umc),
             gfx_clock: number(layout.gfx_clock),
             mem_clock: number(layout.mem_clock),
+            made: number(layout.made),
+            sampled: layout.sampled.and_then(number),
         })
+    }
+
+    /// Whether both have the values of one moment. A clock that stands still says nothing where the values differ.
+    pub(super) fn is_same_sample(&self, other: &GpuMetrics) -> bool {
+        let is_same_moment =
+            self.made == other.made || self.sampled.is_some() && self.sampled == other.sampled;
+        is_same_moment && *self == GpuMetrics { made: self.made, sampled: self.sampled, ..*other }
     }
 
     /// From a table that describes itself.
@@ -186,6 +210,8 @@ impl GpuMetrics {
                 (PERCENT, 4) => metrics.gfx_activity = first,
                 (PERCENT, 5) => metrics.mem_activity = first,
                 (NO_UNIT, 7) => metrics.energy = first.filter(|energy| *energy != 0),
+                (NO_UNIT, 8) => metrics.made = first,
+                (NO_UNIT, 32) => metrics.sampled = first,
                 (MEGAHERTZ, 33) => metrics.gfx_clock = first,
                 (MEGAHERTZ, 37) => metrics.mem_clock = first,
                 _ => {}
@@ -233,6 +259,13 @@ mod tests {
             let values: Vec<[u8; 2]> = (0..7).map(|place| (1000_u16 + place).to_le_bytes()).collect();
             let mut put: Vec<(usize, &[u8])> = vec![(energy_at, &energy[..energy_bytes])];
             put.extend(places.iter().zip(&values).map(|(place, value)| (*place, &value[..])));
+            // That of v1_0 is in front; the firmware's is in front of the clocks of the dies.
+            let made_at = if content == 0 { 8 } else { energy_at + 8 };
+            put.push((made_at, &[1, 2, 0, 0, 0, 0, 0, 0]));
+            let sampled_at =
+                [None, None, Some(96), Some(96), Some(232), Some(304), Some(256), Some(288), Some(288)];
+            let sampled_at = sampled_at[usize::from(content)];
+            put.extend(sampled_at.map(|place| (place, &[3, 0, 0, 0, 0, 0, 0, 1][..])));
             let bytes = table(content, size, &put);
             let some = |number: u64| Some(1000 + number);
             let expected = GpuMetrics {
@@ -244,6 +277,8 @@ mod tests {
                 mem_activity: some(4),
                 gfx_clock: some(5),
                 mem_clock: some(6),
+                made: Some(0x0201),
+                sampled: sampled_at.map(|_| 3 | 1 << 56),
             };
             assert_eq!(GpuMetrics::parse(&bytes), Ok(expected), "v1_{content}");
             // One that says it is longer than it is, one that is cut, and one that a later driver has made longer.
@@ -336,6 +371,8 @@ mod tests {
             energy: Some(1070),
             gfx_clock: Some(1330),
             mem_clock: Some(1370),
+            made: Some(1080),
+            sampled: Some(1320),
         };
         assert_eq!(GpuMetrics::parse(&bytes), Ok(expected));
         assert_eq!(GpuMetrics::parse(&[&bytes[..], &[0; 64]].concat()), Ok(expected));

@@ -18,6 +18,8 @@ struct Open {
     start: u64,
     /// The latest sample.
     last: u64,
+    /// When the sensor was last asked and had that value.
+    asked: u64,
     value: Micro,
     /// Samples that are earlier than now may be still to come.
     is_buffered: bool,
@@ -25,6 +27,9 @@ struct Open {
 
 /// How long the value of a sample in a driver's buffer is taken to last, ns: until the next one, which is asked for a while later.
 const BUFFERED: u64 = 120_000_000;
+
+/// A sample may be of a moment that lies so far back, ns.
+const LATEST: u64 = 10_000_000_000;
 
 /// A value is not taken to last until the next sample where that comes so many times later than it should.
 const MISSED: u64 = 10;
@@ -48,25 +53,47 @@ impl Runs {
 
     /// A sample.
     pub(super) fn sample(&mut self, sensor: usize, time: u64, value: Micro, emit: impl FnMut(Run)) {
-        self.add(sensor, Open { start: time, last: time, value, is_buffered: false }, emit);
+        self.add(sensor, Open { start: time, last: time, asked: time, value, is_buffered: false }, emit);
     }
 
     /// A sample that the driver took before now. One that is not later than the one before counts from there on.
     pub(super) fn buffered(&mut self, sensor: usize, time: u64, value: Micro, emit: impl FnMut(Run)) {
+        self.earlier(sensor, (time, time), value, emit);
+    }
+
+    /// A sample of an earlier time, and when the sensor was asked for it. As [`Runs::buffered`] else.
+    pub(super) fn earlier(
+        &mut self,
+        sensor: usize,
+        (time, asked): (u64, u64),
+        value: Micro,
+        emit: impl FnMut(Run),
+    ) {
         let time = self.open[sensor].map_or(time, |run| time.max(run.last));
-        self.add(sensor, Open { start: time, last: time, value, is_buffered: true }, emit);
+        let new = Open { start: time, last: time, asked: asked.max(time), value, is_buffered: true };
+        self.add(sensor, new, emit);
+    }
+
+    /// The sensor was asked, and has sampled nothing since it was last asked. Its next sample may be of an earlier moment.
+    pub(super) fn unchanged(&mut self, sensor: usize, time: u64, value: Micro, emit: impl FnMut(Run)) {
+        match self.open[sensor] {
+            Some(run) if run.value == value && !self.is_paused(run, time) => {
+                self.open[sensor] = Some(Open { asked: run.asked.max(time), ..run });
+            }
+            _ => self.sample(sensor, time, value, emit),
+        }
     }
 
     fn add(&mut self, sensor: usize, new: Open, mut emit: impl FnMut(Run)) {
         if let Some(run) = self.open[sensor]
-            && new.start.saturating_sub(run.last) > PAUSED.max(MISSED * self.lasts(run))
+            && self.is_paused(run, new.start)
         {
             self.end(sensor, new.start, &mut emit);
         }
         let open = &mut self.open[sensor];
         match open {
             Some(run) if run.value == new.value && new.start - run.start < self.longest => {
-                (run.last, run.is_buffered) = (new.last, new.is_buffered);
+                *run = Open { start: run.start, asked: new.asked.max(run.asked), ..new };
                 return;
             }
             Some(run) => emit_sound(sensor, *run, new.start, &mut emit),
@@ -96,16 +123,24 @@ impl Runs {
     pub(super) fn cut(&mut self, time: u64, mut emit: impl FnMut(Run)) {
         for sensor in 0..self.open.len() {
             let Some(run) = self.open[sensor] else { continue };
-            let end = if run.is_buffered { run.last } else { self.end_of(run, time) };
+            let end = match run.is_buffered {
+                true => run.last.max(run.asked.saturating_sub(LATEST)),
+                false => self.end_of(run, time),
+            };
             if end >= run.start + self.period {
                 emit_sound(sensor, run, end, &mut emit);
-                self.open[sensor] = Some(Open { start: end, last: end, ..run });
+                self.open[sensor] = Some(Open { start: end, last: end, asked: end.max(run.asked), ..run });
             }
         }
     }
 
+    /// Whether there were no samples for so long before that time that nobody knows what was there.
+    fn is_paused(&self, run: Open, time: u64) -> bool {
+        time.saturating_sub(run.asked) > PAUSED.max(MISSED * self.lasts(run))
+    }
+
     fn end_of(&self, run: Open, time: u64) -> u64 {
-        time.min(run.last + self.lasts(run))
+        time.min(run.asked + self.lasts(run))
     }
 
     /// How long the value of a sample is taken to last where no other follows.
@@ -207,6 +242,34 @@ mod tests {
         runs.cut(125, &mut emit);
         runs.end_all(140, &mut emit);
         assert_eq!(rows, [(50, 70, 4), (70, 90, 5), (90, 95, 6), (95, 120, 8), (120, 140, 8)]);
+    }
+
+    /// A counter that stands still for a while, and then has moved some time ago.
+    #[test]
+    fn a_change_is_of_its_own_moment_however_late_it_is_seen() {
+        let mut rows = Vec::new();
+        let mut runs = Runs::new(1, 10, 100);
+        let mut emit = |run: Run| rows.push((run.start, run.end, run.value));
+        runs.buffered(0, 5, 3, &mut emit);
+        let late = 10 * PAUSED;
+        (1..=10).for_each(|count| runs.unchanged(0, count * PAUSED, 3, &mut emit));
+        runs.cut(late, &mut emit);
+        runs.earlier(0, (60, late + 5), 4, &mut emit);
+        runs.unchanged(0, late + 10, 4, &mut emit);
+        runs.end_all(late + 15, &mut emit);
+        assert_eq!(rows, [(5, 60, 3), (60, late + 15, 4)]);
+        // One that has stopped for good does not wait for ever to be written.
+        let mut rows = Vec::new();
+        let mut emit = |run: Run| rows.push((run.start, run.end, run.value));
+        runs.buffered(0, 5, 3, &mut emit);
+        (1..=LATEST / PAUSED).for_each(|count| runs.unchanged(0, count * PAUSED + 100, 3, &mut emit));
+        runs.cut(LATEST + 100, &mut emit);
+        let end = LATEST + BUFFERED + 100;
+        runs.end_all(end + 100, &mut emit);
+        // Recording goes on after a pause.
+        runs.unchanged(0, end + 1000, 3, &mut emit);
+        runs.end_all(end + 1005, &mut emit);
+        assert_eq!(rows, [(5, 100, 3), (100, end, 3), (end + 1000, end + 1005, 3)]);
     }
 
     #[test]

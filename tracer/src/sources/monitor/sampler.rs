@@ -284,13 +284,17 @@ impl Sampler {
     fn sample(&self, place: usize, gpu: &mut Sampled) {
         let index = self.indices[place];
         let now = clock::monotonic();
-        if gpu.device.is_none() && now.saturating_sub(gpu.looked) >= LOOK {
+        let is_time = now.saturating_sub(gpu.looked) >= LOOK;
+        if let Some(device) = &mut gpu.device
+            && is_time
+            && gpu.is_silent.contains(&true)
+        {
+            gpu.looked = now;
+            device.look_again();
+        } else if gpu.device.is_none() && is_time {
             gpu.looked = now;
             match Device::find(&self.root, &self.gpus[place], &self.metrics, &self.processes) {
                 Ok(device) => {
-                    if let Some(total) = device.vram_total() {
-                        lock(&self.shared).vram_totals[place] = Some(total);
-                    }
                     gpu.device = Some(device);
                 }
                 Err(why) => {
@@ -301,6 +305,11 @@ impl Sampler {
             }
         }
         let Some(device) = &mut gpu.device else { return };
+        if gpu.looked == now
+            && let Some(total) = device.vram_total()
+        {
+            lock(&self.shared).vram_totals[place] = Some(total);
+        }
         let first = place * self.metrics.len();
         let mut is_gone = true;
         device.sample(|sensor, reading| {
@@ -315,6 +324,17 @@ impl Sampler {
                     is_gone = false;
                     gpu.is_silent[sensor] = false;
                     shared.runs.sample(first + sensor, time, value, |run| self.push(run));
+                }
+                Reading::Of(then, value) => {
+                    is_gone = false;
+                    gpu.is_silent[sensor] = false;
+                    let then = then.max(self.recorder.switch.resumed_at()).min(time);
+                    shared.runs.earlier(first + sensor, (then, time), value, |run| self.push(run));
+                }
+                Reading::Unchanged(value) => {
+                    is_gone = false;
+                    gpu.is_silent[sensor] = false;
+                    shared.runs.unchanged(first + sensor, time, value, |run| self.push(run));
                 }
                 Reading::Samples(samples) => {
                     is_gone = false;

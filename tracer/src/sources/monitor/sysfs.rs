@@ -6,6 +6,8 @@ use std::io::Read;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
+use rpd_preload::clock::{self, Clock};
+
 use super::device::Reading;
 use super::gpu_metrics::GpuMetrics;
 use super::metric::{Metric, Micro, ONE};
@@ -13,6 +15,8 @@ use super::processes::{self, ProcessTree};
 
 /// More than any of these files has.
 const MOST_BYTES: usize = 8192;
+/// The clock of a table that says that it is older is not believed, ns.
+const OLDEST: u64 = 10_000_000_000;
 /// Of a text that is no number, so much is repeated.
 const SHOWN: usize = 32;
 
@@ -44,6 +48,26 @@ pub(super) struct SysfsDevice {
     directory: PathBuf,
     sensors: Vec<SysfsSensor>,
     memory: ProcessMemory,
+    /// The last table, if it said when it was made.
+    table: Option<GpuMetrics>,
+}
+
+/// The table as it was read, and when its values were there.
+#[derive(Clone, Copy, Debug)]
+struct ReadTable {
+    metrics: GpuMetrics,
+    moment: TableMoment,
+}
+
+/// When values were there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum TableMoment {
+    /// Now: nothing else is known.
+    Now,
+    /// Then, ns of CLOCK_MONOTONIC.
+    At(u64),
+    /// They are those that were read before.
+    Same,
 }
 
 /// The memory of processes on one GPU.
@@ -79,7 +103,16 @@ impl SysfsDevice {
             gpu_id: gpu_id(&root.join("class/kfd/kfd/topology/nodes"), bdf),
             processes: processes.clone(),
         };
-        Some(SysfsDevice { directory, sensors, memory })
+        Some(SysfsDevice { directory, sensors, memory, table: None })
+    }
+
+    /// Looks for files that were not there before. A device that comes back makes one after the other, perhaps in another place.
+    pub(super) fn look_again(&mut self) {
+        let metrics: Vec<Metric> = self.sensors.iter().map(|sensor| sensor.metric).collect();
+        let ProcessMemory { root, bdf, processes, .. } = &self.memory;
+        if let Some(found) = SysfsDevice::find(root, bdf, &metrics, processes) {
+            *self = SysfsDevice { table: self.table, ..found };
+        }
     }
 
     /// Reads all of it; `take` gets the place of the sensor among those asked for, and what it reads.
@@ -88,8 +121,10 @@ impl SysfsDevice {
             return (0..self.sensors.len()).for_each(|place| take(place, Reading::Asleep));
         }
         let mut table = None;
-        for (place, sensor) in self.sensors.iter_mut().enumerate() {
-            take(place, sensor.read(&self.directory, &mut table, &mut self.memory));
+        let SysfsDevice { directory, sensors, memory, table: last } = self;
+        for (place, sensor) in sensors.iter_mut().enumerate() {
+            let mut read = || table.get_or_insert_with(|| read_table(directory, last)).clone();
+            take(place, sensor.read(directory, &mut read, memory));
         }
     }
 
@@ -133,28 +168,29 @@ impl SysfsSensor {
     fn read(
         &mut self,
         directory: &Path,
-        table: &mut Option<Result<GpuMetrics, String>>,
+        table: &mut dyn FnMut() -> Result<ReadTable, String>,
         memory: &mut ProcessMemory,
     ) -> Reading {
         let mut wrong = Vec::new();
         for (place, at) in self.places.iter().enumerate() {
+            let mut moment = TableMoment::Now;
             let value = match at {
                 Place::Number(path, unit) => number(path).map(|number| Some(number * unit)),
                 Place::Clocks(path) => clock(path).map(Some),
                 Place::Processes => memory.read().map(Some),
-                Place::Table => {
-                    let read = table.get_or_insert_with(|| {
-                        let path = directory.join("gpu_metrics");
-                        let bytes = bytes(&path).map_err(|error| format!("{}: {error}", path.display()))?;
-                        GpuMetrics::parse(&bytes).map_err(|why| format!("{}: {why}", path.display()))
-                    });
-                    read.as_ref().map(|table| in_table(self.metric, table)).map_err(Clone::clone)
-                }
+                Place::Table => table().map(|table| {
+                    moment = table.moment;
+                    in_table(self.metric, &table.metrics)
+                }),
             };
             match value {
                 Ok(Some(value)) if self.metric.can_be(value) => {
                     self.used = Some(place);
-                    return Reading::Value(value);
+                    return match moment {
+                        TableMoment::At(then) => Reading::Of(then, value),
+                        TableMoment::Same => Reading::Unchanged(value),
+                        TableMoment::Now => Reading::Value(value),
+                    };
                 }
                 Ok(Some(value)) => {
                     let value = super::metric::shown(value);
@@ -168,6 +204,24 @@ impl SysfsSensor {
         let nothing = || format!("{} has no such sensor", directory.display());
         Reading::Nothing(if wrong.is_empty() { nothing() } else { wrong.join("; ") })
     }
+}
+
+/// Reads the table of a device. `last` is the one before, if it said when it was made.
+fn read_table(directory: &Path, last: &mut Option<GpuMetrics>) -> Result<ReadTable, String> {
+    let path = directory.join("gpu_metrics");
+    let bytes = bytes(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+    let metrics = GpuMetrics::parse(&bytes).map_err(|why| format!("{}: {why}", path.display()))?;
+    let (now, driver_now) = (clock::monotonic(), clock::read(Clock::Boottime));
+    let age =
+        metrics.made.and_then(|made| driver_now.checked_sub(made)).filter(|age| *age <= OLDEST.min(now));
+    let moment = match age {
+        // The driver says the time at which it was asked, whether the firmware has sampled meanwhile or not.
+        _ if last.is_some_and(|last| metrics.is_same_sample(&last)) => TableMoment::Same,
+        Some(age) => TableMoment::At(now - age),
+        None => TableMoment::Now,
+    };
+    *last = Some(metrics).filter(|_| moment != TableMoment::Now);
+    Ok(ReadTable { metrics, moment })
 }
 
 /// The directory of the device with that PCI address.
@@ -478,6 +532,84 @@ mod tests {
         fs::remove_file(&path).unwrap();
         fs::create_dir(&path).unwrap();
         assert!(matches!(&read(&root, &[Metric::GpuUtil])[..], [Reading::Nothing(_)]));
+    }
+
+    /// As a driver makes it again.
+    #[test]
+    fn files_that_come_later_are_read_too() {
+        use Metric::*;
+        let root = tree(&[("gpu_busy_percent", b"38\n")]);
+        let asked = [GpuUtil, Power, Energy, TempEdge];
+        let mut device = SysfsDevice::find(root.path(), "0000:03:00.0", &asked, &nobody()).unwrap();
+        let read = |device: &mut SysfsDevice| {
+            let mut readings = Vec::new();
+            device.sample(|_, reading| readings.push(reading));
+            readings
+        };
+        assert!(matches!(
+            &read(&mut device)[1..],
+            [Reading::Nothing(_), Reading::Nothing(_), Reading::Nothing(_)]
+        ));
+        let directory = root.path().join("devices/0000:03:00.0");
+        fs::write(directory.join("gpu_metrics"), TABLE).unwrap();
+        device.look_again();
+        let readings = read(&mut device);
+        assert_eq!(readings[..3], [value(38), value(236), Reading::Value(15_258_789)]);
+        fs::create_dir_all(directory.join("hwmon/hwmon9")).unwrap();
+        for (name, content) in
+            [("power1_average", "237000000\n"), ("temp1_label", "edge\n"), ("temp1_input", "41000\n")]
+        {
+            fs::write(directory.join("hwmon/hwmon9").join(name), content).unwrap();
+        }
+        device.look_again();
+        assert_eq!(read(&mut device), [value(38), value(237), Reading::Value(15_258_789), value(41)]);
+        // While it is gone it is looked for in vain.
+        fs::remove_dir_all(&directory).unwrap();
+        device.look_again();
+        assert!(read(&mut device).iter().all(|reading| matches!(reading, Reading::Nothing(_))));
+    }
+
+    #[test]
+    fn a_table_has_a_moment_of_its_own() {
+        let root = tree(&[]);
+        let path = root.path().join("devices/0000:03:00.0/gpu_metrics");
+        let ago = |ns: u64| clock::read(Clock::Boottime) - ns;
+        let put = |made: u64, sampled: u64, energy: u8| {
+            let mut table = TABLE;
+            table[26] = energy;
+            table[32..40].copy_from_slice(&made.to_le_bytes());
+            table[96..104].copy_from_slice(&sampled.to_le_bytes());
+            fs::write(&path, table).unwrap();
+        };
+        put(ago(2_000_000_000), 1, 1);
+        let mut device =
+            SysfsDevice::find(root.path(), "0000:03:00.0", &[Metric::Energy], &nobody()).unwrap();
+        let mut read = || {
+            let mut read = Reading::Asleep;
+            device.sample(|_, reading| read = reading);
+            read
+        };
+        let expect = |reading: Reading, age: u64| {
+            let Reading::Of(then, _) = reading else { panic!("{reading:?}") };
+            let passed = clock::monotonic() - then;
+            assert!((age..age + 1_000_000_000).contains(&passed), "{passed}");
+        };
+        expect(read(), 2_000_000_000);
+        assert!(matches!(read(), Reading::Unchanged(_)));
+        // The driver asks the firmware, which has nothing new.
+        put(ago(0), 1, 1);
+        assert!(matches!(read(), Reading::Unchanged(_)));
+        // Where values change, a clock of the firmware that stands still says nothing.
+        put(ago(1_000_000_000), 1, 2);
+        expect(read(), 1_000_000_000);
+        put(ago(0), 2, 2);
+        expect(read(), 0);
+        // Clocks of another start of the machine.
+        for wrong in [ago(0) + 3_600_000_000_000, 0] {
+            put(wrong, 3, 3);
+            assert!(matches!(read(), Reading::Value(_)));
+            assert!(matches!(read(), Reading::Value(_)));
+        }
     }
 
     #[test]
