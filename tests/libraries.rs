@@ -798,6 +798,10 @@ fn products_of_sparse_matrices_have_their_kernels() {
     );
     assert!(product["kernels"][0]["name"].as_str().unwrap().contains("csrmv"), "{product}");
     assert_flop(product, 6.0);
+    // Its arguments are not the same in all versions.
+    let [product] = of_function(&all, "rocsparse_sbsrmv")[..] else { panic!("{all:#?}") };
+    assert!(product["configuration"].as_str().unwrap().contains("block_dim=1 | beta=1"), "{product}");
+    assert_flop(product, 9.0);
 }
 
 #[test]

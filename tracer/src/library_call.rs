@@ -37,7 +37,7 @@ pub(crate) fn read_description() {
 /// The library of the function `name`.
 pub(crate) fn library_of(name: &str) -> Option<Library> {
     let description = description::get();
-    Some(description.functions.get(description.place(name)?)?.library)
+    Some(description.functions.get(description.place(name, "")?)?.library)
 }
 
 /// The name of function number `place`.

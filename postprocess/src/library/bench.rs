@@ -52,10 +52,10 @@ fn rocblas(function: &str, arguments: &Arguments<'_>) -> Option<String> {
             "m" | "n" | "k" => write!(line, " -{key} {value}"),
             "alpha" | "beta" if !value.starts_with("0x") => match value.split_once(',') {
                 Some((real, imaginary)) if !is_zero(imaginary) => {
-                    write!(line, " --{key} {real} --{key}i {imaginary}")
+                    write!(line, " --{key} {} --{key}i {}", six_digits(real), six_digits(imaginary))
                 }
-                Some((real, _)) => write!(line, " --{key} {real}"),
-                None => write!(line, " --{key} {value}"),
+                Some((real, _)) => write!(line, " --{key} {}", six_digits(real)),
+                None => write!(line, " --{key} {}", six_digits(value)),
             },
             // Where scalars lie in the GPU's memory their values are not known.
             "alpha" | "beta" => Ok(()),
@@ -286,6 +286,25 @@ fn rocfft(plan: &Arguments<'_>) -> Option<String> {
     Some(line)
 }
 
+/// A number as rocBLAS prints it: as C++'s streams do, with six digits.
+fn six_digits(text: &str) -> String {
+    let Ok(number) = text.parse::<f64>() else { return text.to_string() };
+    let scientific = format!("{number:.5e}");
+    let Some((digits, exponent)) = scientific.split_once('e') else { return scientific.to_lowercase() };
+    let Ok(exponent) = exponent.parse::<i32>() else { return scientific };
+    let without_zeros = |digits: &str| match digits.contains('.') {
+        true => digits.trim_end_matches('0').trim_end_matches('.').to_string(),
+        false => digits.to_string(),
+    };
+    match usize::try_from(5 - exponent) {
+        Ok(decimals) if decimals < 10 => without_zeros(&format!("{number:.decimals$}")),
+        _ => {
+            let sign = if exponent < 0 { '-' } else { '+' };
+            format!("{}e{sign}{:02}", without_zeros(digits), exponent.unsigned_abs())
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -293,6 +312,42 @@ mod tests {
     #[track_caller]
     fn assert(library: &str, function: &str, arguments: &str, command: &str) {
         assert_eq!(super::command(library, function, &Arguments::of(arguments)).as_deref(), Some(command));
+    }
+
+    #[test]
+    fn scalars_are_printed_as_by_c_plus_plus() {
+        for (value, printed) in [
+            ("2.5", "2.5"),
+            ("1", "1"),
+            ("-0", "-0"),
+            ("0.099975586", "0.0999756"),
+            ("0.33333334", "0.333333"),
+            ("123456.7", "123457"),
+            ("999999.5", "1e+06"),
+            ("1234567", "1.23457e+06"),
+            ("0.0001", "0.0001"),
+            ("0.00001", "1e-05"),
+            ("-0.000012345678", "-1.23457e-05"),
+            ("1e300", "1e+300"),
+            ("NaN", "nan"),
+            ("-inf", "-inf"),
+        ] {
+            assert_eq!(super::six_digits(value), printed, "{value}");
+        }
+        let half = "transA=rocblas_operation_none | transB=rocblas_operation_none | m=2 | n=3 | k=4 | alpha=0.099975586 | lda=2 | ldb=4 | \
+                    beta=-2 | ldc=2";
+        assert(
+            "rocblas",
+            "rocblas_hgemm",
+            half,
+            "./rocblas-bench -f gemm -r f16_r --transposeA N --transposeB N -m 2 -n 3 -k 4 --alpha 0.0999756 --lda 2 --ldb 4 --beta -2 --ldc 2",
+        );
+        assert(
+            "rocblas",
+            "rocblas_haxpy",
+            "n=10 | alpha=0.5 | incx=1 | incy=1",
+            "./rocblas-bench -f axpy -r f16_r -n 10 --alpha 0.5 --incx 1 --incy 1",
+        );
     }
 
     #[test]

@@ -1,4 +1,4 @@
-// rocSPARSE: a sparse matrix of 3 rows times a vector.
+// rocSPARSE: a sparse matrix of 3 rows times a vector, by rows and by blocks of one number.
 #include "../../../fixtures/programs/check.h"
 
 #include <rocsparse/rocsparse.h>
@@ -23,6 +23,15 @@ int main() {
     HIP(hipMemcpy(from, vector, sizeof vector, hipMemcpyHostToDevice));
     ROCSPARSE(rocsparse_scsrmv(handle, rocsparse_operation_none, 3, 3, 3, &one, matrix, value_memory, row_memory, column_memory, nullptr, from,
                                &zero, to));
+    const auto by_blocks = [&](auto... further) {
+        return rocsparse_sbsrmv(handle, rocsparse_direction_row, rocsparse_operation_none, 3, 3, 3, &one, matrix, value_memory, row_memory,
+                                column_memory, 1, further..., from, &one, to);
+    };
+#if ROCSPARSE_VERSION_MAJOR >= 3
+    ROCSPARSE(by_blocks(rocsparse_mat_info(nullptr)));
+#else
+    ROCSPARSE(by_blocks());
+#endif
     HIP(hipDeviceSynchronize());
     ROCSPARSE(rocsparse_destroy_mat_descr(matrix));
     ROCSPARSE(rocsparse_destroy_handle(handle));

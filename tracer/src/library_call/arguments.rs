@@ -6,6 +6,7 @@
 
 use std::fmt::Write;
 
+use half::f16;
 use rpd_preload::memory::{self, Copied};
 
 use super::communicators::Communicator;
@@ -141,6 +142,7 @@ pub(super) unsafe fn keep(
             room.put(unsafe {
                 match size {
                     1 => from.read().into(),
+                    2 => from.cast::<u16>().read_unaligned().into(),
                     4 => from.cast::<u32>().read_unaligned().into(),
                     _ => from.cast::<u64>().read_unaligned(),
                 }
@@ -177,6 +179,7 @@ pub(super) fn real(address: u64, size: u8) -> Option<f64> {
         return None;
     }
     match *bytes {
+        [a, b] => Some(f16::from_le_bytes([a, b]).into()),
         [a, b, c, d] => Some(f32::from_le_bytes([a, b, c, d]).into()),
         _ => Some(f64::from_le_bytes((*bytes).try_into().ok()?)),
     }
@@ -242,7 +245,7 @@ impl Given<'_> {
     }
 }
 
-/// Of how many numbers of how many bytes a scalar is made; nothing where that is not known, or they are of another kind than float and double.
+/// Of how many numbers of how many bytes a scalar is made; nothing where that is not known, or they are of another kind than half precision, float and double.
 fn parts(
     scalar: Scalar,
     function: &LibraryFunction,
@@ -257,6 +260,7 @@ fn parts(
     let name = description::get().value(enumeration, value(number)? as i32)?;
     let is = |types: &[&str]| types.iter().any(|end| name.ends_with(end));
     match () {
+        () if is(&["_f16_r", "_R_16F", "COMPUTE_16F", "COMPUTE_16F_PEDANTIC"]) => Some((1, 2)),
         () if is(&["_f32_r", "_R_32F", "COMPUTE_32F", "_type_f32"]) => Some((1, 4)),
         () if is(&["_f64_r", "_R_64F", "COMPUTE_64F"]) => Some((1, 8)),
         () if is(&["_f32_c", "_C_32F"]) => Some((2, 4)),
@@ -329,7 +333,17 @@ pub(super) fn text(function: &LibraryFunction, kept: &[u8]) -> String {
         let _ = write!(text, "{separator}{}=", argument.name);
         let _ = match said.as_ref().and_then(|said| said.scalar(argument.name)) {
             Some(scalar) => write!(text, "{scalar}"),
-            None => write_value(&mut text, argument, value, words),
+            None => match argument.class {
+                ArgumentClass::Scalar(scalar) if !words.is_empty() => {
+                    let value = |number: usize| function.value(function.arguments.get(number)?, kept);
+                    write_scalar(
+                        &mut text,
+                        parts(scalar, function, &value).map_or(8, |(_, size)| size),
+                        words,
+                    )
+                }
+                _ => write_value(&mut text, argument, value, words),
+            },
         };
     }
     text.push_str(said.as_ref().map_or("", |said| &said.text));
@@ -376,20 +390,21 @@ fn write_value(
         ArgumentClass::Result(_) | ArgumentClass::Results if !words.is_empty() => {
             list(text, numbers().map(|handle| format!("{handle:#x}")))
         }
-        ArgumentClass::Scalar(scalar) if !words.is_empty() => {
-            let is_double = matches!(scalar, Scalar::Real(8) | Scalar::Complex(8));
-            let is_float = matches!(scalar, Scalar::Real(4) | Scalar::Complex(4));
-            list(
-                text,
-                // The upper half of a float's word is zero; a double's is, where all of the double is.
-                numbers().map(|number| match is_float || !is_double && number >> 32 == 0 {
-                    true => f32::from_bits(number as u32).to_string(),
-                    false => f64::from_bits(number).to_string(),
-                }),
-            )
-        }
         _ => write!(text, "{value:#x}"),
     }
+}
+
+/// A scalar, whose parts have so many bytes.
+fn write_scalar(text: &mut String, size: u8, words: Words<'_>) -> std::fmt::Result {
+    let parts = (0..words.len() / WORD).filter_map(|place| word(words, place));
+    list(
+        text,
+        parts.map(|part| match size {
+            2 => f16::from_bits(part as u16).to_f32().to_string(),
+            4 => f32::from_bits(part as u32).to_string(),
+            _ => f64::from_bits(part).to_string(),
+        }),
+    )
 }
 
 fn extended(value: u64, size: u8) -> i64 {
@@ -437,7 +452,7 @@ mod tests {
         result: u64,
         on_host: bool,
     ) -> (&'static LibraryFunction, Vec<u8>) {
-        let place = description::get().place(name).unwrap();
+        let place = description::get().place(name, "").unwrap();
         let function = &description::get().functions[place];
         // SAFETY: all-zero is a valid Saved.
         let mut saved: Saved = unsafe { std::mem::zeroed() };
@@ -497,6 +512,34 @@ mod tests {
             failed.contains("alpha=0x1 |") && failed.ends_with(" | status=rocblas_status_invalid_size"),
             "{failed}"
         );
+    }
+
+    #[test]
+    fn scalars_are_of_the_type_that_the_call_computes_in() {
+        let (alpha, beta) = ([f16::from_f32(0.1).to_bits(), 0x7e00], [0xc000_u16, 0x7e00]);
+        let (alpha, beta) = (alpha.as_ptr() as u64, beta.as_ptr() as u64);
+        let half = [16, 111, 111, 2, 3, 4, alpha, 0xa, 2, 0xb, 4, beta, 0xc, 2];
+        for (name, count) in [("rocblas_hgemm", 14), ("hipblasHgemm", 14), ("rocblas_hgemm_batched", 15)] {
+            let text = kept(name, &[&half[..], &[5]].concat()[..count], 0, true);
+            assert!(text.contains(" | alpha=0.099975586 | ") && text.contains(" | beta=-2 | "), "{text}");
+        }
+        let axpy = kept("rocblas_haxpy", &[16, 10, alpha, 0xa, 1, 0xb, 1], 0, true);
+        assert!(axpy.contains("n=10 | alpha=0.099975586 | "), "{axpy}");
+        // rocblas_datatype_f16_r is 150, f32_r 151, f64_r 152.
+        let (one, half) = (1_f32, 0.5_f64);
+        for (compute, alpha, shown) in [
+            (150, alpha, "0.099975586"),
+            (151, &raw const one as u64, "1"),
+            (152, &raw const half as u64, "0.5"),
+        ] {
+            let product = [
+                16, 111, 111, 2, 3, 4, alpha, 0xa, 150, 2, 0xb, 150, 4, alpha, 0xc, 150, 2, 0xd, 150, 2,
+                compute, 0, 0, 0,
+            ];
+            let text = kept("rocblas_gemm_ex", &product, 0, true);
+            let expected = [format!(" | alpha={shown} | "), format!(" | beta={shown} | ")];
+            assert!(expected.iter().all(|part| text.contains(part)), "{text}");
+        }
     }
 
     #[test]

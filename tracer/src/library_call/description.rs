@@ -106,7 +106,7 @@ impl ArgumentClass {
 /// Of which type a scalar is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Scalar {
-    /// float or double, by its bytes.
+    /// Half precision, float or double, by its bytes.
     Real(u8),
     /// A complex number, by the bytes of each part.
     Complex(u8),
@@ -139,6 +139,8 @@ pub(super) struct LibraryArgument {
 #[derive(Clone, Debug)]
 pub(super) struct LibraryFunction {
     pub(super) name: &'static str,
+    /// Of which version of the library it is, where they differ: the number behind `.so` in the name of its file. Nothing: of any.
+    version: &'static str,
     pub(super) library: Library,
     /// Enumeration of the status that it returns.
     pub(super) status: Option<usize>,
@@ -233,7 +235,7 @@ impl LibraryDescription {
                 _ => {}
             }
         }
-        functions.sort_by_key(|function| function.name);
+        functions.sort_by_key(|function| (function.name, function.version));
         LibraryDescription { functions, enumerations, names: numbers }
     }
 
@@ -242,9 +244,13 @@ impl LibraryDescription {
         self.names.get(name).copied()
     }
 
-    /// The place of the function called `name`.
-    pub(super) fn place(&self, name: &str) -> Option<usize> {
-        self.functions.binary_search_by(|function| function.name.cmp(name)).ok()
+    /// The place of the function called `name`, as that version of the library has it.
+    pub(super) fn place(&self, name: &str, version: &str) -> Option<usize> {
+        let at = |version: &str| {
+            self.functions
+                .binary_search_by(|function| (function.name, function.version).cmp(&(name, version)))
+        };
+        at(version).or_else(|_| at("")).ok()
     }
 
     /// The name of a value.
@@ -260,6 +266,7 @@ fn function(
 ) -> Option<LibraryFunction> {
     let library = Library::of(cells.next()?)?;
     let (name, status) = (cells.next()?, cells.next()?);
+    let (name, version) = name.split_once('@').unwrap_or((name, ""));
     let cells: Vec<&'static str> = cells.collect();
     let names: Vec<&str> =
         cells.iter().filter_map(|cell| cell.trim_start_matches('-').split(':').nth(1)).collect();
@@ -288,6 +295,7 @@ fn function(
             "e" => (ArgumentClass::Enumeration(*numbers.get(of?)?), passed.integer()),
             "v" => {
                 let scalar = match of? {
+                    "f2" => Scalar::Real(2),
                     "f4" => Scalar::Real(4),
                     "f8" => Scalar::Real(8),
                     "c4" => Scalar::Complex(4),
@@ -319,6 +327,7 @@ fn function(
     let leading = (0..arguments.len()).filter(|place| leads(&arguments[*place])).collect();
     Some(LibraryFunction {
         name,
+        version,
         library,
         status: numbers.get(status).copied(),
         returns_number: ReturnedNumber::of(status),
@@ -377,7 +386,24 @@ mod tests {
     use super::*;
 
     fn function(name: &str) -> &'static LibraryFunction {
-        &get().functions[get().place(name).unwrap()]
+        &get().functions[get().place(name, "").unwrap()]
+    }
+
+    /// ROCm 6 has put a parameter in front of others of the same kind.
+    #[test]
+    fn what_versions_pass_differently_is_looked_at_where_the_version_is_known() {
+        for letter in ["s", "d", "c", "z"] {
+            let shown = |version: &str| -> String {
+                let place = get().place(&format!("rocsparse_{letter}bsrmv"), version).unwrap();
+                let shown = get().functions[place].arguments.iter().filter(|argument| !argument.hidden);
+                shown.skip(11).map(|argument| argument.name).collect::<Vec<_>>().join(" ")
+            };
+            assert_eq!(shown("0"), "block_dim x beta y");
+            assert_eq!(shown("1"), "block_dim info x beta y");
+            for unknown in ["", "2"] {
+                assert_eq!(shown(unknown), "block_dim");
+            }
+        }
     }
 
     #[test]

@@ -424,6 +424,8 @@ pub(super) fn keep(function: &LibraryFunction, kept: &[u8], put: &mut dyn FnMut(
     }
 }
 
+/// CUDA_R_16F and HIP_R_16F.
+const R_16F: i32 = 2;
 /// CUDA_R_32F and HIP_R_32F.
 const R_32F: i32 = 0;
 /// CUDA_R_64F and HIP_R_64F.
@@ -444,6 +446,7 @@ fn product_words(given: &Given<'_>, places: [usize; 7]) -> Option<[u64; PRODUCT_
     };
     let has_others = product.has_others || [a, b, c, d].iter().any(|layout| layout.has_other_order);
     let size = match product.scale {
+        R_16F => 2,
         R_32F => 4,
         R_64F => 8,
         _ => 0,

@@ -49,8 +49,8 @@ struct Continuation {
 static ORIGINALS: [AtomicUsize; COUNT] = [const { AtomicUsize::new(0) }; COUNT];
 
 /// Address of the function that stands in the place of the one called `name`, whose own is `original`.
-pub(crate) fn stand_in(name: &str, original: usize) -> Option<usize> {
-    let place = description::get().place(name)?;
+pub(crate) fn stand_in(name: &str, version: &str, original: usize) -> Option<usize> {
+    let place = description::get().place(name, version)?;
     ORIGINALS.get(place)?.store(original, Ordering::Release);
     Some(first() + SIZE * place)
 }

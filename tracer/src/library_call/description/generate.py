@@ -2,6 +2,7 @@
 """Writes calls.tsv, the description of the functions of GPU libraries, from the libraries' own headers.
 
     generate.py INCLUDE HEADER=LIBRARY[,LIBRARY...] [-- INCLUDE HEADER=LIBRARY...]... > calls.tsv     oldest first
+    generate.py INCLUDE rocsparse/rocsparse.h=rocsparse@MAJOR [-- ...]   of a library whose file's name has that number behind .so
     generate.py INCLUDE hsa_api_trace.h=hsa [-- INCLUDE hsa_api_trace.h=hsa]... > hsa.tsv             the same for the HSA runtime
 
 INCLUDE: folders with the headers, `:` between them. The compiler tells what each parameter is, so that it is the library's own
@@ -15,9 +16,10 @@ Three kinds of lines, tab-separated:
 
 FIELD: class:name[:type]. Classes: p pointer or handle; s text; i4 i8 u1 u2 u4 u8 numbers; f4 f8; e an enumeration of that type;
 o o4 a place for a handle; a a place for as many handles as the next parameter says; n4 n8 as many numbers as the parameter of that name says, or
-the one before where none is named; b a number of as many bytes as the parameter of that name says; v a place for a scalar of that type (f4 f8 c4 c8),
+the one before where none is named; b a number of as many bytes as the parameter of that name says; v a place for a scalar of that type (f2 f4 f8 c4 c8),
 or of the enumeration that the parameter of that name has; z4 z8 a complex number, x16 x128 a structure of that many bytes, by value.
-A field with - in front is one that not all versions have: it is passed on, and not looked at.
+A field with - in front is one that not all versions have: it is passed on, and not looked at. NAME@MAJOR is the function as libraries with that
+number have it, where not all have the same parameters.
 """
 
 import json
@@ -36,7 +38,7 @@ SPOKEN = re.compile(r"_[sg]et_(vector|matrix)|(Set|Get)(Vector|Matrix)|"
 NOTED = re.compile(r"_set_pointer_mode$|SetPointerMode(_v2)?$|Lt(MatrixLayout|MatmulDesc)(Create|Init_internal|SetAttribute|Destroy)$|"
                    r"miopen(Set(4d|Nd)?TensorDescriptor(Ex|V2|WithLayout)?|(Init|Set)Convolution(Nd)?(Descriptor|GroupCount)|Destroy(Tensor|Convolution)Descriptor)$|"
                    r"cudnn(Set(Tensor|Filter)(4d|Nd)Descriptor(Ex)?|SetConvolution((2d|Nd)Descriptor|GroupCount)|Destroy(Tensor|Filter|Convolution)Descriptor)$")
-SCALARS = {"float": "f4", "double": "f8", "rocblas_float_complex": "c4", "rocblas_double_complex": "c8", "hipblasComplex": "c4",
+SCALARS = {"rocblas_half": "f2", "hipblasHalf": "f2", "__half": "f2", "float": "f4", "double": "f8", "rocblas_float_complex": "c4", "rocblas_double_complex": "c8", "hipblasComplex": "c4",
            "hipblasDoubleComplex": "c8", "hipComplex": "c4", "hipDoubleComplex": "c8", "cuComplex": "c4", "cuDoubleComplex": "c8",
            "rocsparse_float_complex": "c4", "rocsparse_double_complex": "c8"}
 NUMBERS = {"char": "i1", "signed char": "i1", "unsigned char": "u1", "_Bool": "u1", "bool": "u1", "short": "i2", "unsigned short": "u2", "int": "i4", "unsigned int": "u4",
@@ -185,12 +187,13 @@ def field(types, function, node, following):
 
 
 def main():
-    enums, calls = {}, {}
+    enums, calls, of_version = {}, {}, {}
     groups = " ".join(sys.argv[1:]).split(" -- ")
     for group in groups:
         include, *headers = group.split()
         for header in headers:
             header, wanted = header.split("=")
+            wanted, _, major = wanted.partition("@")
             nodes = declarations(include, header)
             types = Types(nodes)
             # The tables of the core and of AMD's extension; other extensions have tables of their own.
@@ -225,9 +228,15 @@ def main():
                     enums.setdefault(status, {}).update(dict(reversed(types.enums[status])))
                 passed = lambda fields: [re.sub(r"^([posavb]|o4|n4|n8)$", "p", one.lstrip("-").split(":")[0].replace("e", "i4").replace("u", "i")) for one in fields]
                 before = calls.get(name)
+                if major:
+                    of_version.setdefault(name, {})[major] = fields
                 if before:
                     one, other = passed(before[3]), passed(fields)
-                    shared = next((place for place, (was, now) in enumerate(zip(one, other)) if was != now), min(len(one), len(other)))
+                    called = [[part.lstrip("-").split(":")[1] for part in version] for version in (before[3], fields)]
+                    # A parameter of the same kind is another one where both versions have it, at other places.
+                    is_moved = lambda was, now: was != now and (was in called[1] or now in called[0])
+                    differs = (place for place, (was, now, *names) in enumerate(zip(one, other, *called)) if was != now or is_moved(*names))
+                    shared = next(differs, min(len(one), len(other)))
                     # Numbers and addresses are passed alike, in whichever order.
                     if one != other and any(kind[0] in "fzx" for kind in one[shared:] + other[shared:]):
                         sys.exit(f"{name} is passed other arguments: {before[3]} {fields}")
@@ -236,8 +245,12 @@ def main():
                 calls[name] = ("note" if noted else "call", library, status or number or "-", fields)
     for name in sorted(enums):
         print("\t".join(["enum", name, *(f"{number}={text}" for number, text in sorted(enums[name].items()))]))
-    for name in sorted(calls):
-        kind, library, status, fields = calls[name]
+    lines = dict(calls)
+    for name, versions in of_version.items():
+        if any(field.startswith("-") for field in calls[name][3]):
+            lines.update({f"{name}@{major}": (*calls[name][:3], fields) for major, fields in versions.items()})
+    for name in sorted(lines):
+        kind, library, status, fields = lines[name]
         print("\t".join([kind, library, name, status, *fields]))
 
 

@@ -97,7 +97,7 @@ pub(super) unsafe fn patch(core: LiveTable, amd: LiveTable) {
             if original == 0 || wanted.binary_search(&name).is_err() {
                 continue;
             }
-            let Some(trampoline) = library_call::stand_in(name, original) else { continue };
+            let Some(trampoline) = library_call::stand_in(name, "", original) else { continue };
             // SAFETY: the caller's promise; a trampoline has the type of any function, and passes on what it is called with.
             unsafe { table::patch(live, &[(offset, trampoline)]) };
             replaced += 1;

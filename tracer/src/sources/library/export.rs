@@ -1,6 +1,9 @@
 //! Symbol interposition: what librpd_libraries.so asks.
 
-use std::ffi::{CStr, c_char, c_void};
+use std::ffi::{CStr, OsStr, c_char, c_void};
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rpd_preload::library;
@@ -37,15 +40,27 @@ fn function(name: &CStr, original: usize) -> Option<usize> {
     if !config::is_wanted(library) {
         return None;
     }
+    // SAFETY: the library whose function is about to be called.
+    let file = unsafe { library::of_address(original as *const c_void) }.unwrap_or_default();
     if library == Library::Nccl {
-        // SAFETY: the library whose function is about to be called.
-        let file = unsafe { library::of_address(original as *const c_void) }.unwrap_or_default().to_bytes();
-        let name = file.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
+        let name = file.to_bytes().rsplit(|byte| *byte == b'/').next().unwrap_or_default();
         // By itself, or linked into PyTorch's library for HIP.
         let has = |part: &[u8]| name.windows(part.len()).any(|window| window == part);
         IS_RCCL.store(has(b"rccl") || has(b"hip"), Ordering::Relaxed);
     }
-    library_call::stand_in(text, original)
+    let version = match library {
+        Library::RocSparse => version(Path::new(OsStr::from_bytes(file.to_bytes()))),
+        _ => String::new(),
+    };
+    library_call::stand_in(text, &version, original)
+}
+
+/// The first number behind `.so` in the name of the file that this name leads to; nothing where there is none.
+fn version(file: &Path) -> String {
+    let file = fs::canonicalize(file).unwrap_or_default();
+    let name = file.file_name().unwrap_or_default().to_string_lossy();
+    let version = name.split_once(".so.").map_or("", |(_, version)| version);
+    version.split('.').next().unwrap_or_default().to_string()
 }
 
 /// What calls of `library` are called in the file.
@@ -59,5 +74,29 @@ pub(super) fn domain(library: Library) -> &'static str {
             }
         }
         names => names.first().copied().unwrap_or_default(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_version_of_a_library_is_that_of_its_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let link = dir.path().join("link");
+        for (name, expected) in [
+            ("librocsparse.so.0.1.50703", "0"),
+            ("librocsparse.so.1", "1"),
+            ("librocsparse.so", ""),
+            ("static_program", ""),
+        ] {
+            let file = dir.path().join(name);
+            fs::write(&file, "").unwrap();
+            assert_eq!(version(&file), expected);
+            std::os::unix::fs::symlink(&file, &link).unwrap();
+            assert_eq!(version(&link), expected);
+            fs::remove_file(&link).unwrap();
+        }
     }
 }
