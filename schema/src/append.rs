@@ -1,9 +1,12 @@
 //! The rows that an [`Appender`] takes: one method per table.
 
-use crate::appender::{Appender, LateTables, OwnIds};
+use crate::appender::Appender;
 use crate::error::{Error, ErrorKind};
 use crate::id::{ApiId, CodeObjectId, LOCAL_IDS, Offset, OpId, SavedCodeId, StringId};
 use crate::intern::Interned;
+use crate::known_tables::LateTables;
+use crate::pending::PendingRow;
+use crate::session::OwnIds;
 use crate::table::{
     ApiOp, ApiRow, BarrierRow, Block, CandidateRow, CodeObjectRow, CopyApiRow, DispatchRow, ExtCodeObjectRow,
     Finding, InputSignal, InstrumentationRow, KernelApiRow, LaunchAttributeRow, LibraryCallRow, MonitorRow,
@@ -14,22 +17,11 @@ use rpd_sql::insert::{self, Insert};
 use rusqlite::types::Value;
 use rusqlite::{Connection, params_from_iter};
 
-/// What every kind of row goes through on its way into its batch.
-macro_rules! push {
-    ($self:ident, $batch:ident, $row:expr) => {{
-        let row = $row;
-        $self.admit(row.largest_id())?;
-        $self.waiting += $self.rows.$batch.push(&row, Offset::of_session($self.session));
-        // Who commits when it is full has them written in the best way.
-        if $self.waiting < 2 * $self.most_waiting { Ok(()) } else { $self.flush() }
-    }};
-}
-
 impl Appender {
     /// The id of the empty text, in every session and outside of transactions too.
     #[must_use]
     pub fn empty(&self) -> StringId {
-        self.interner.empty()
+        self.session.interner.empty()
     }
 
     /// The id of a text; a text that is not remembered gets a row. Any text will do: quotes, newlines and NUL are kept.
@@ -40,12 +32,12 @@ impl Appender {
     pub fn intern(&mut self, text: &str) -> Result<StringId, Error> {
         self.admit(0)?;
         let connection = &self.connection;
-        let interned = self.interner.intern(text, |id| has_text(connection, id));
+        let interned = self.session.interner.intern(text, |id| has_text(connection, id));
         match interned.map_err(|error| Error::sqlite(&self.path, error))? {
             None => Err(Error::new(ErrorKind::SessionFull, &self.path)),
             Some(Interned::Known(id)) => Ok(id),
             Some(Interned::New(id)) => {
-                push!(self, strings, StringRow { id, text })?;
+                self.push(&StringRow { id, text })?;
                 Ok(id)
             }
         }
@@ -54,7 +46,7 @@ impl Appender {
     /// Changes when others may have deleted texts from the file: ids of texts must be asked for again.
     #[must_use]
     pub fn doubts(&self) -> u32 {
-        self.interner.doubts()
+        self.session.interner.doubts()
     }
 
     /// Adds an API call, marker or range.
@@ -64,7 +56,7 @@ impl Appender {
     /// Of this and all other rows: [`ErrorKind::SessionFull`] when one of its ids does not fit (nothing is added),
     /// [`ErrorKind::NoTransaction`], those of SQLite.
     pub fn api(&mut self, row: &ApiRow) -> Result<(), Error> {
-        push!(self, apis, *row)
+        self.push(row)
     }
 
     /// Adds the launch arguments of a call.
@@ -73,7 +65,7 @@ impl Appender {
     ///
     /// As [`Appender::api`].
     pub fn kernel_api(&mut self, row: &KernelApiRow) -> Result<(), Error> {
-        push!(self, kernel_apis, *row)
+        self.push(row)
     }
 
     /// Adds the copy arguments of a call.
@@ -82,7 +74,7 @@ impl Appender {
     ///
     /// As [`Appender::api`].
     pub fn copy_api(&mut self, row: &CopyApiRow) -> Result<(), Error> {
-        push!(self, copy_apis, *row)
+        self.push(row)
     }
 
     /// Adds an op.
@@ -91,7 +83,7 @@ impl Appender {
     ///
     /// As [`Appender::api`].
     pub fn op(&mut self, row: &OpRow) -> Result<(), Error> {
-        push!(self, ops, *row)
+        self.push(row)
     }
 
     /// Says that a call caused an op.
@@ -100,8 +92,8 @@ impl Appender {
     ///
     /// As [`Appender::api`].
     pub fn api_op(&mut self, api: ApiId, op: OpId) -> Result<(), Error> {
-        push!(self, api_ops, ApiOp { id: self.next.api_op, api, op })?;
-        self.next.api_op += 1;
+        self.push(&ApiOp { id: self.session.next.api_op, api, op })?;
+        self.session.next.api_op += 1;
         Ok(())
     }
 
@@ -111,7 +103,7 @@ impl Appender {
     ///
     /// As [`Appender::api`].
     pub fn dispatch(&mut self, row: &DispatchRow) -> Result<(), Error> {
-        push!(self, dispatches, *row)
+        self.push(row)
     }
 
     /// Adds a barrier.
@@ -120,7 +112,7 @@ impl Appender {
     ///
     /// As [`Appender::api`].
     pub fn barrier(&mut self, row: &BarrierRow) -> Result<(), Error> {
-        push!(self, barriers, *row)
+        self.push(row)
     }
 
     /// Says that op `to` waited for op `from`.
@@ -129,8 +121,8 @@ impl Appender {
     ///
     /// As [`Appender::api`].
     pub fn input_signal(&mut self, from: OpId, to: OpId) -> Result<(), Error> {
-        push!(self, input_signals, InputSignal { id: self.next.input_signal, from, to })?;
-        self.next.input_signal += 1;
+        self.push(&InputSignal { id: self.session.next.input_signal, from, to })?;
+        self.session.next.input_signal += 1;
         Ok(())
     }
 
@@ -140,7 +132,7 @@ impl Appender {
     ///
     /// As [`Appender::api`].
     pub fn code_object(&mut self, row: &CodeObjectRow) -> Result<(), Error> {
-        push!(self, code_objects, *row)
+        self.push(row)
     }
 
     /// Adds what else the code object says; the first one adds the table.
@@ -150,7 +142,7 @@ impl Appender {
     /// As [`Appender::api`].
     pub fn ext_code_object(&mut self, row: &ExtCodeObjectRow) -> Result<(), Error> {
         self.add(LateTables::KernelCodeObject, row.largest_id())?;
-        push!(self, ext_code_objects, *row)
+        self.push(row)
     }
 
     /// Adds the graph node and the cluster of a kernel; the first one adds the table.
@@ -160,7 +152,7 @@ impl Appender {
     /// As [`Appender::api`].
     pub fn launch_attribute(&mut self, row: &LaunchAttributeRow) -> Result<(), Error> {
         self.add(LateTables::LaunchAttribute, row.largest_id())?;
-        push!(self, launch_attributes, *row)
+        self.push(row)
     }
 
     /// Adds the raw ticks of an op; the first one adds the table.
@@ -170,7 +162,7 @@ impl Appender {
     /// As [`Appender::api`].
     pub fn tick(&mut self, row: &TickRow) -> Result<(), Error> {
         self.add(LateTables::Tick, row.largest_id())?;
-        push!(self, ticks, *row)
+        self.push(row)
     }
 
     /// Adds a code object that was saved; the first one adds the tables.
@@ -180,7 +172,7 @@ impl Appender {
     /// As [`Appender::api`].
     pub fn saved_code(&mut self, row: &SavedCodeRow<'_>) -> Result<(), Error> {
         self.add(LateTables::CodeObject, row.largest_id())?;
-        push!(self, saved_codes, *row)
+        self.push(row)
     }
 
     /// Says which saved code object a kernel came from.
@@ -191,7 +183,7 @@ impl Appender {
     pub fn saved_kernel(&mut self, kernel: CodeObjectId, code: SavedCodeId) -> Result<(), Error> {
         let row = SavedKernel { kernel, code };
         self.add(LateTables::CodeObject, row.largest_id())?;
-        push!(self, saved_kernels, row)
+        self.push(&row)
     }
 
     /// Adds a file of the kernel cache; the first one adds the tables.
@@ -201,7 +193,7 @@ impl Appender {
     /// As [`Appender::api`].
     pub fn candidate(&mut self, row: &CandidateRow<'_>) -> Result<(), Error> {
         self.add(LateTables::Replacement, row.largest_id())?;
-        push!(self, candidates, *row)
+        self.push(row)
     }
 
     /// Says that a dispatch ran another kernel than the application's.
@@ -211,7 +203,7 @@ impl Appender {
     /// As [`Appender::api`].
     pub fn replacement(&mut self, row: &ReplacementRow) -> Result<(), Error> {
         self.add(LateTables::Replacement, row.largest_id())?;
-        push!(self, replacements, *row)
+        self.push(row)
     }
 
     /// Says that a call is one of a library; the first one adds the table.
@@ -221,7 +213,7 @@ impl Appender {
     /// As [`Appender::api`].
     pub fn library_call(&mut self, row: &LibraryCallRow) -> Result<(), Error> {
         self.add(LateTables::LibraryCall, row.largest_id())?;
-        push!(self, library_calls, *row)
+        self.push(row)
     }
 
     /// Says what a dispatch's two kernels left in a buffer; the first one adds the table.
@@ -231,8 +223,8 @@ impl Appender {
     /// As [`Appender::api`].
     pub fn validation(&mut self, row: &ValidationRow<'_>) -> Result<(), Error> {
         self.add(LateTables::Validation, row.op.0)?;
-        push!(self, validations, NumberedValidation { id: self.next.validation, row })?;
-        self.next.validation += 1;
+        self.push(&NumberedValidation { id: self.session.next.validation, row })?;
+        self.session.next.validation += 1;
         Ok(())
     }
 
@@ -247,11 +239,11 @@ impl Appender {
         row: &InstrumentationRow<'_>,
         findings: &[Finding],
     ) -> Result<(), Error> {
-        let OwnIds { instrumentation: id, finding: first, .. } = self.next;
+        let OwnIds { instrumentation: id, finding: first, .. } = self.session.next;
         let last = first + findings.len() as u64;
         self.add(LateTables::Instrumentation, last.max(id).max(row.op.map_or(0, |op| op.0)))?;
         self.ensure_open()?;
-        let offset = Offset::of_session(self.session);
+        let offset = self.session.offset();
         self.insert(&insert::EXT_INSTRUMENTATION, row.cells(offset, id))?;
         for (finding, own) in findings.iter().zip(first..) {
             if let Finding::BlockCount { block, .. } = finding {
@@ -259,7 +251,7 @@ impl Appender {
             }
             self.insert(finding.table(), finding.cells(offset, own, id))?;
         }
-        (self.next.instrumentation, self.next.finding) = (id + 1, last);
+        (self.session.next.instrumentation, self.session.next.finding) = (id + 1, last);
         Ok(())
     }
 
@@ -286,8 +278,8 @@ impl Appender {
     ///
     /// As [`Appender::api`].
     pub fn monitor(&mut self, row: &MonitorRow<'_>) -> Result<(), Error> {
-        push!(self, monitors, NumberedMonitor { id: self.next.monitor, row })?;
-        self.next.monitor += 1;
+        self.push(&NumberedMonitor { id: self.session.next.monitor, row })?;
+        self.session.next.monitor += 1;
         Ok(())
     }
 
@@ -297,17 +289,28 @@ impl Appender {
     ///
     /// As [`Appender::api`].
     pub fn stack_frame(&mut self, api: ApiId, depth: u32, name: StringId) -> Result<(), Error> {
-        push!(self, stack_frames, StackFrame { id: self.next.stack_frame, api, depth, name })?;
-        self.next.stack_frame += 1;
+        self.push(&StackFrame { id: self.session.next.stack_frame, api, depth, name })?;
+        self.session.next.stack_frame += 1;
         Ok(())
+    }
+
+    /// What every kind of row goes through on its way into its batch.
+    fn push<R: PendingRow>(&mut self, row: &R) -> Result<(), Error> {
+        self.admit(row.largest_id())?;
+        if self.rows.push(row, self.session.offset()) { Ok(()) } else { self.flush() }
+    }
+
+    /// Makes sure that these tables are there, before a row with ids up to `largest_id`.
+    fn add(&mut self, tables: LateTables, largest_id: u64) -> Result<(), Error> {
+        self.admit(largest_id)?;
+        self.tables.add(&self.connection, tables).map_err(|error| Error::sqlite(&self.path, error))
     }
 
     /// Refuses what is outside of a transaction or does not fit into the session.
     pub(crate) fn admit(&self, largest_id: u64) -> Result<(), Error> {
-        if !self.open {
+        if self.transaction.as_ref().is_none_or(|open| open.is_sealed) {
             return Err(Error::new(ErrorKind::NoTransaction, &self.path));
         }
-        self.ensure_unsealed()?;
         if largest_id >= LOCAL_IDS {
             return Err(Error::new(ErrorKind::SessionFull, &self.path));
         }

@@ -10,8 +10,9 @@
 //! | `open.rs` | connections: flags, pragmas, waiting for locks |
 //! | `place.rs` | why there can be no file at a path |
 //! | `derive.rs` | making a new file out of traces |
-//! | `session.rs` | taking a session number |
-//! | `appender.rs`, `append.rs`, `facts.rs` | a writer: its session, transactions, rows, facts |
+//! | `session.rs`, `facts.rs` | a writer's session: its number, ids, texts and facts |
+//! | `appender.rs`, `append.rs`, `transaction.rs` | a writer: its transactions and rows |
+//! | `known_tables.rs` | which tables a file has, and whether others have written it |
 //! | `pending.rs`, `batch.rs` | rows that wait |
 //! | `transfer.rs`, `image.rs`, `record.rs` | how they get into the file: as records of a database in memory |
 //! | `intern.rs` | text to id, in bounded memory |
@@ -37,6 +38,7 @@ mod facts;
 mod id;
 mod image;
 mod intern;
+mod known_tables;
 mod leaves;
 mod note;
 mod numbered;
@@ -51,6 +53,7 @@ mod session_times;
 mod sessions;
 pub mod table;
 pub mod text;
+mod transaction;
 mod transfer;
 mod version;
 

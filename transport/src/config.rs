@@ -6,58 +6,47 @@ use std::time::Duration;
 
 use rpd_duration_log::LogFormat;
 use rpd_settings::file_name;
-use rpd_settings::quantity::{MILLISECOND, SECOND};
+use rpd_settings::quantity::MILLISECOND;
 use rpd_settings::rotation::Rotation;
 
+use crate::buffers::BufferConfig;
 use crate::env::Env;
 use crate::host::{self, FileId};
+use crate::log::LogConfig;
+use crate::switch::Schedule;
 
 /// How long a wait may be set to last.
-const LONGEST_WAIT: Duration = Duration::from_secs(600);
-/// How large buffers may be set to be, bytes: below that not even one thread's records fit.
-const BUFFERS: RangeInclusive<u64> = 1 << 20..=1 << 40;
+pub(crate) const LONGEST_WAIT: Duration = Duration::from_secs(600);
 /// How large a file may be set to become, bytes. No size at all is no limit.
 const FILE: RangeInclusive<u64> = 0..=1 << 50;
 
-/// What the user asked for, checked.
+/// What the user asked for, checked: one field for each variable, or for those that one module reads together.
 #[derive(Debug, Clone)]
 pub struct Config {
     /// The trace, by its absolute path when the library was loaded.
     pub filename: Template,
     /// The trace may hold what neither this run of `rpd record` nor this job has recorded.
     pub appends: bool,
-    /// Recording begins by itself.
-    pub autostart: bool,
-    /// Time from the loading of the library to the beginning of recording.
-    pub delay: Duration,
-    /// Time after which recording ends.
-    pub duration: Option<Duration>,
+    /// When recording runs.
+    pub schedule: Schedule,
     /// Size of the file, in bytes, at which recording ends.
     pub max_bytes: Option<u64>,
     /// When recording goes on in a next file, if it does.
     pub rotation: Option<Rotation>,
     /// Time between two commits.
     pub flush_interval: Duration,
-    /// Bytes that records and texts in memory may take.
-    pub buffer_bytes: usize,
-    /// Nobody has said how many: there may be a reason for fewer.
-    pub buffer_is_default: bool,
-    /// How long an application's thread may wait for buffer space.
-    pub wait: Duration,
+    /// Memory for records and texts.
+    pub buffers: BufferConfig,
     /// How long the end of the process may be delayed for rows that still drain.
     pub exit_wait: Duration,
-    /// 0: problems only, 1: what the recorder does as well.
-    pub log: u8,
-    /// Where that is said, if not on standard error.
-    pub log_file: Option<Template>,
+    /// What is said.
+    pub log: LogConfig,
     /// Keep the device's raw ticks beside each kernel (table `ext_tick`).
     pub ticks: bool,
     /// Keep the call stack of every HIP call.
     pub stack_frames: bool,
     /// Where kernels are logged while the program runs, if they are.
-    pub duration_log: Option<LogLocation>,
-    /// How.
-    pub log_format: LogFormat,
+    pub duration_log: Option<DurationLogConfig>,
     /// Where `rpd record` wants to hear from this process.
     pub report: Option<PathBuf>,
     /// Lines about values that were not understood.
@@ -68,33 +57,21 @@ impl Config {
     /// From the environment of a process whose working directory is `cwd`. Where that was deleted, a relative name of the trace stays
     /// relative. What is wrong is left with `env`.
     pub fn read(env: &mut Env<'_>, cwd: &Path) -> Config {
-        let autostart = env.number("RPDT_AUTOSTART", 1, 0..=1) != 0;
+        let schedule = Schedule::read(env);
         // 0 is what the original calls "only when the program ends"; a killed process would lose everything, so it
         // means the default here.
         let hertz = match env.number("RPDT_AUTOFLUSH", 2, 0..=100) {
             0 => 2,
             n => n,
         };
-        let log = env.number("RPDT_LOG", 0, 0..=1) as u8;
+        let level = env.number("RPDT_LOG", 0, 0..=1) as u8;
         let ticks = env.number("RPDT_TICKS", 0, 0..=1) != 0;
         let stack_frames = env.number("RPDT_STACKFRAMES", 0, 0..=1) != 0;
-        let buffer_bytes = env.size("RPDT_BUFFER_MB", 256 << 20, BUFFERS);
+        let buffers = BufferConfig::read(env);
         let max_bytes = env.size("RPDT_MAX_MB", 0, FILE);
-        let delay = env.time("RPDT_DELAY", SECOND, None, Duration::MAX).unwrap_or_default();
-        let duration = env.time("RPDT_DURATION", SECOND, None, Duration::MAX).filter(|time| !time.is_zero());
-        let wait = env
-            .time("RPDT_WAIT_MS", MILLISECOND, Some(Duration::from_secs(1)), LONGEST_WAIT)
-            .unwrap_or_default();
         let exit_wait = env
             .time("RPDT_EXIT_MS", MILLISECOND, Some(Duration::from_secs(10)), LONGEST_WAIT)
             .unwrap_or_default();
-        let location = env.text("LOGDUR_LOG_LOCATION");
-        let duration_log = match location.is_some_and(|location| location == "console") {
-            true => Some(LogLocation::Console(host::standard_output_id())),
-            false => env
-                .file_name("LOGDUR_LOG_LOCATION")
-                .map(|location| LogLocation::File(Template(cwd.join(location)))),
-        };
         let filename = env.file_name("RPDT_FILENAME").unwrap_or_else(|| "trace.rpd".into());
         let mut log_file = env.file_name("RPDT_LOG_FILE");
         if let Some(file) = log_file.take_if(|file| *file == filename) {
@@ -106,22 +83,16 @@ impl Config {
         Config {
             filename: Template(cwd.join(filename)),
             appends: env.number("RPDT_APPEND", 1, 0..=1) != 0,
-            autostart,
-            delay,
-            duration,
+            schedule,
             max_bytes: (max_bytes > 0).then_some(max_bytes),
             rotation: rotation(env),
             flush_interval: Duration::from_secs_f64(1.0 / hertz as f64),
-            buffer_bytes: buffer_bytes as usize,
-            buffer_is_default: env.text("RPDT_BUFFER_MB").is_none(),
-            wait,
+            buffers,
             exit_wait,
-            log,
-            log_file: log_file.map(|file| Template(cwd.join(file))),
+            log: LogConfig { level, file: log_file.map(|file| Template(cwd.join(file))) },
             ticks,
             stack_frames,
-            duration_log,
-            log_format: log_format(env),
+            duration_log: DurationLogConfig::read(env, cwd),
             report: env.text("RPDT_REPORT").map(PathBuf::from),
             complaints: Vec::new(),
         }
@@ -137,13 +108,32 @@ fn rotation(env: &mut Env<'_>) -> Option<Rotation> {
         .ok()
 }
 
-/// LOGDUR_LOG_FORMAT.
-fn log_format(env: &mut Env<'_>) -> LogFormat {
-    let Some(name) = env.text("LOGDUR_LOG_FORMAT") else { return LogFormat::default() };
-    name.to_str().and_then(LogFormat::named).unwrap_or_else(|| {
-        env.complain(format!("LOGDUR_LOG_FORMAT={} is not csv or json; csv is used", name.to_string_lossy()));
-        LogFormat::default()
-    })
+/// The duration log.
+#[derive(Debug, Clone)]
+pub struct DurationLogConfig {
+    /// Where it is written to.
+    pub location: LogLocation,
+    /// How.
+    pub format: LogFormat,
+}
+
+impl DurationLogConfig {
+    /// LOGDUR_LOG_LOCATION and LOGDUR_LOG_FORMAT.
+    fn read(env: &mut Env<'_>, cwd: &Path) -> Option<DurationLogConfig> {
+        let name = env.text("LOGDUR_LOG_FORMAT");
+        let format = name.as_ref().map(|name| name.to_str().and_then(LogFormat::named));
+        if let (Some(name), Some(None)) = (&name, format) {
+            env.complain(format!(
+                "LOGDUR_LOG_FORMAT={} is not csv or json; csv is used",
+                name.to_string_lossy()
+            ));
+        }
+        let location = match env.text("LOGDUR_LOG_LOCATION")? {
+            console if console == "console" => LogLocation::Console(host::standard_output_id()),
+            _ => LogLocation::File(Template(cwd.join(env.file_name("LOGDUR_LOG_LOCATION")?))),
+        };
+        Some(DurationLogConfig { location, format: format.flatten().unwrap_or_default() })
+    }
 }
 
 /// Where the duration log is written to.
@@ -186,8 +176,8 @@ mod tests {
     fn defaults() {
         let config = read(&[]);
         assert_eq!(config.filename.0, Path::new("/here/trace.rpd"));
-        assert!(config.autostart && config.complaints.is_empty() && !config.ticks);
-        assert_eq!(config.buffer_bytes, 256 << 20);
+        assert!(config.schedule.autostart && config.complaints.is_empty() && !config.ticks);
+        assert_eq!(config.buffers.bytes, 256 << 20);
         assert!(
             config.flush_interval <= Duration::from_secs(1),
             "a killed process loses at most its last second"
@@ -197,8 +187,8 @@ mod tests {
     #[test]
     fn a_wrong_value_is_one_line_and_the_default() {
         let config = read(&[("RPDT_BUFFER_MB", "lots"), ("RPDT_AUTOSTART", "0"), ("RPDT_AUTOFLUSH", "1000")]);
-        assert_eq!(config.buffer_bytes, 256 << 20);
-        assert!(!config.autostart);
+        assert_eq!(config.buffers.bytes, 256 << 20);
+        assert!(!config.schedule.autostart);
         assert_eq!(config.complaints.len(), 2);
         assert!(
             config.complaints.iter().any(|c| c.contains("RPDT_BUFFER_MB=lots")),
@@ -210,8 +200,8 @@ mod tests {
     #[test]
     fn limits_for_long_runs() {
         let config = read(&[("RPDT_DELAY", "1.5"), ("RPDT_DURATION", "-3"), ("RPDT_MAX_MB", "100")]);
-        assert_eq!(config.delay, Duration::from_millis(1500));
-        assert_eq!(config.duration, None);
+        assert_eq!(config.schedule.delay, Duration::from_millis(1500));
+        assert_eq!(config.schedule.duration, None);
         assert_eq!(config.max_bytes, Some(100 << 20));
         assert_eq!(
             config.complaints,
@@ -233,14 +223,17 @@ mod tests {
         ]);
         assert_eq!(config.complaints, Vec::<String>::new());
         assert_eq!(
-            (config.delay, config.duration),
+            (config.schedule.delay, config.schedule.duration),
             (Duration::from_millis(250), Some(Duration::from_secs(120)))
         );
-        assert_eq!((config.max_bytes, config.buffer_bytes), (Some(1_000_000_000), 3 << 29));
-        assert_eq!((config.wait, config.exit_wait), (Duration::from_micros(20), Duration::from_micros(1500)));
+        assert_eq!((config.max_bytes, config.buffers.bytes), (Some(1_000_000_000), 3 << 29));
+        assert_eq!(
+            (config.buffers.wait, config.exit_wait),
+            (Duration::from_micros(20), Duration::from_micros(1500))
+        );
         let wrong = read(&[("RPDT_BUFFER_MB", "1KiB"), ("RPDT_EXIT_MS", "1h"), ("RPDT_MAX_MB", "much")]);
         assert_eq!(
-            (wrong.buffer_bytes, wrong.exit_wait, wrong.max_bytes),
+            (wrong.buffers.bytes, wrong.exit_wait, wrong.max_bytes),
             (256 << 20, Duration::from_secs(10), None)
         );
         assert_eq!(wrong.complaints.len(), 3, "{:?}", wrong.complaints);
@@ -267,17 +260,21 @@ mod tests {
 
     #[test]
     fn a_log_has_a_place_and_a_format() {
-        let place = |location: &str| match read(&[("LOGDUR_LOG_LOCATION", location)]).duration_log {
+        let place = |location: &str| match read(&[("LOGDUR_LOG_LOCATION", location)])
+            .duration_log
+            .map(|log| log.location)
+        {
             None => "none".to_string(),
             Some(LogLocation::Console(_)) => "console".to_string(),
             Some(LogLocation::File(template)) => template.0.display().to_string(),
         };
         let places = ["", "console", "./console", "/dev/null", "log-%p.csv"].map(place);
         assert_eq!(places, ["none", "console", "/here/./console", "/dev/null", "/here/log-%p.csv"]);
-        let json = read(&[("LOGDUR_LOG_FORMAT", "json")]);
-        assert_eq!((json.log_format, json.complaints.len()), (LogFormat::Json, 0));
-        let wrong = read(&[("LOGDUR_LOG_FORMAT", "xml")]);
-        assert_eq!(wrong.log_format, LogFormat::Csv);
+        let of = |format| read(&[("LOGDUR_LOG_LOCATION", "console"), ("LOGDUR_LOG_FORMAT", format)]);
+        let format = |config: &Config| config.duration_log.as_ref().map(|log| log.format);
+        let (json, wrong) = (of("json"), of("xml"));
+        assert_eq!((format(&json), json.complaints.len()), (Some(LogFormat::Json), 0));
+        assert_eq!(format(&wrong), Some(LogFormat::Csv));
         assert_eq!(wrong.complaints, ["LOGDUR_LOG_FORMAT=xml is not csv or json; csv is used"]);
     }
 
@@ -291,9 +288,9 @@ mod tests {
             config.complaints
         );
         let config = read(&[("RPDT_FILENAME", "t.rpd"), ("RPDT_LOG_FILE", "t.rpd")]);
-        assert!(config.log_file.is_none() && config.complaints[0].contains("is the trace"), "{config:?}");
+        assert!(config.log.file.is_none() && config.complaints[0].contains("is the trace"), "{config:?}");
         let config = read(&[("RPDT_LOG_FILE", "%p.log")]);
-        assert_eq!(config.log_file.unwrap().0, Path::new("/here/%p.log"));
+        assert_eq!(config.log.file.unwrap().0, Path::new("/here/%p.log"));
     }
 
     #[test]

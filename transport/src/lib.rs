@@ -3,7 +3,7 @@
 //! A hook makes a [`records`] body and pushes it into the ring of its thread ([`thread`]). One thread, the [`writer`], drains all rings,
 //! makes rows of records and owns the file. What it must know beyond a record, it asks the record's [`source`].
 //!
-//! - [`recorder`]: the one process-wide object, made of [`config`] ([`mod@env`]), [`switch`], [`counters`], [`failure`], rings and writer
+//! - [`recorder`]: the one process-wide object, made of [`config`] ([`mod@env`]), [`buffers`], [`switch`], [`counters`], [`failure`] and writer
 //! - [`requests`], [`progress`]: requests to the writer, and how far it is; `exit_wait`: how long the end of the process waits for it
 //! - [`records`]: what travels, and the rings that it travels in; [`correlation`], [`lost_calls`]: what ties operations to calls
 //! - [`marker`], [`process_range`], [`paused`]: ranges and instants of the application
@@ -22,6 +22,7 @@
 use std::sync::atomic;
 
 pub mod analyzed;
+pub mod buffers;
 pub mod cgroup;
 pub mod config;
 pub mod correlation;

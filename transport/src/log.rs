@@ -23,14 +23,23 @@ static PROBLEMS: Mutex<(u64, String)> = Mutex::new((0, String::new()));
 /// A forked child may find that lock held by a thread that it does not have.
 const PATIENCE: Duration = Duration::from_millis(10);
 
-/// Sets what [`info`] lets through.
-pub fn set_level(level: u8) {
-    LEVEL.store(level, Ordering::Relaxed);
+/// What the user asked for.
+#[derive(Clone, Debug)]
+pub struct LogConfig {
+    /// 0: problems only, 1: what the recorder does as well.
+    pub level: u8,
+    /// Where that is said, if not on standard error.
+    pub file: Option<Template>,
 }
 
-/// Lets lines go into that file from now on. Where it cannot be written, they go to standard error.
-pub fn set_file(file: Template) {
-    let _ = FILE.set(file);
+impl LogConfig {
+    /// Holds from now on. Where the file cannot be written, lines go to standard error.
+    pub fn apply(&self) {
+        LEVEL.store(self.level, Ordering::Relaxed);
+        if let Some(file) = &self.file {
+            let _ = FILE.set(file.clone());
+        }
+    }
 }
 
 /// Something went wrong that the user must know.

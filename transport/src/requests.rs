@@ -77,7 +77,6 @@ impl Requests {
         if self.started.swap(true, Ordering::AcqRel) {
             return;
         }
-        log::set_level(recorder.config.log);
         recorder.config.complaints.iter().for_each(|line| log::problem(line));
         if let Err(error) = threads::spawn(c"rpd-writer", move || (recorder.setup.writer)(recorder)) {
             log::problem(&format!("cannot start a thread ({error}): recording is off for this process"));

@@ -3,9 +3,13 @@
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use rpd_preload::clock;
 use rpd_preload::lock::lock;
+use rpd_settings::quantity::SECOND;
+
+use crate::env::Env;
 
 /// One change, at `time` in ns of CLOCK_MONOTONIC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,6 +27,36 @@ pub struct Period {
     pub from: u64,
     /// Not from here on.
     pub to: u64,
+}
+
+/// When the user wants to record.
+#[derive(Clone, Copy, Debug)]
+pub struct Schedule {
+    /// Recording begins by itself.
+    pub autostart: bool,
+    /// Time from the loading of the library to the beginning of recording.
+    pub delay: Duration,
+    /// Time after which recording ends.
+    pub duration: Option<Duration>,
+}
+
+impl Schedule {
+    /// RPDT_AUTOSTART, RPDT_DELAY and RPDT_DURATION.
+    pub(crate) fn read(env: &mut Env<'_>) -> Schedule {
+        Schedule {
+            autostart: env.number("RPDT_AUTOSTART", 1, 0..=1) != 0,
+            delay: env.time("RPDT_DELAY", SECOND, None, Duration::MAX).unwrap_or_default(),
+            duration: env.time("RPDT_DURATION", SECOND, None, Duration::MAX).filter(|time| !time.is_zero()),
+        }
+    }
+
+    /// The switch of a process whose library is loaded now.
+    pub(crate) fn switch(&self) -> Switch {
+        let from = clock::monotonic() + self.delay.as_nanos() as u64;
+        let to = self.duration.map_or(u64::MAX, |duration| from.saturating_add(duration.as_nanos() as u64));
+        // Without a delay the window is open from the beginning of time.
+        Switch::new(self.autostart, Period { from: if self.delay.is_zero() { 0 } else { from }, to })
+    }
 }
 
 struct SwitchState {

@@ -257,7 +257,7 @@ impl ThreadBuffer {
 /// Repeats `push` until it succeeds, hurrying the writer, for as long as the record's patience allows; then the record is lost and counted, and
 /// this answers false. A writer that is stuck is waited for once, not by every record, and what can never fit is not waited for.
 fn persist(recorder: &Recorder, record: &NewRecord<'_>, mut push: impl FnMut() -> bool) -> bool {
-    if !ring::can_hold(&recorder.budget, record.length()) {
+    if !ring::can_hold(&recorder.buffers.budget, record.length()) {
         recorder.counters.lose(Cause::BufferFull, 1);
         return false;
     }
@@ -268,11 +268,11 @@ fn persist(recorder: &Recorder, record: &NewRecord<'_>, mut push: impl FnMut() -
             break true;
         }
         recorder.requests.wake();
-        let out_of_patience = waited() > recorder.config.wait.as_nanos() as u64;
+        let out_of_patience = waited() > recorder.config.buffers.wait.as_nanos() as u64;
         if out_of_patience {
-            recorder.budget.mark_exhausted();
+            recorder.buffers.budget.mark_exhausted();
         }
-        if out_of_patience || record.patience == Patience::Drops || recorder.budget.is_exhausted() {
+        if out_of_patience || record.patience == Patience::Drops || recorder.buffers.budget.is_exhausted() {
             recorder.counters.lose(Cause::BufferFull, 1);
             break false;
         }

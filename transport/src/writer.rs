@@ -83,7 +83,7 @@ pub fn run(recorder: &'static Recorder) {
 }
 
 fn serve(recorder: &'static Recorder) {
-    recorder.fit_into_memory();
+    recorder.buffers.fit_into_memory();
     let mut file = TraceFile::new(recorder);
     let mut cpu = clock::read(Clock::ThreadCpu);
     let mut account = || {

@@ -111,12 +111,12 @@ fn store() -> Option<&'static CodeStore> {
         return Some(store);
     }
     let recorder = recorder::get()?;
-    recorder.fit_into_memory();
+    recorder.buffers.fit_into_memory();
     let before = STORE.load(Ordering::Acquire);
     let mine = Box::into_raw(Box::new(CodeStore {
         pid: std::process::id(),
         directory: directory.expanded(),
-        jobs: Errands::new(c"rpd-code", recorder.buffer_bytes(), save),
+        jobs: Errands::new(c"rpd-code", recorder.buffers.bytes(), save),
         known: Mutex::default(),
         said: AtomicBool::new(false),
     }));

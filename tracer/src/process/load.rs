@@ -43,7 +43,7 @@ extern "C-unwind" fn constructor() {
         }
         let late = is_loaded_by_remote();
         let mut config = configure();
-        config.autostart &= !late;
+        config.schedule.autostart &= !late;
         let setup = Setup {
             sources: sources::ALL,
             gpus: &sources::KnownGpus,
@@ -54,10 +54,7 @@ extern "C-unwind" fn constructor() {
             },
         };
         let recorder = recorder::install(config, setup);
-        rpd_transport::log::set_level(recorder.config.log);
-        if let Some(file) = &recorder.config.log_file {
-            rpd_transport::log::set_file(file.clone());
-        }
+        recorder.config.log.apply();
         // Asked before sources add this library to the list.
         let tools = std::env::var_os(tools_list::VARIABLE).unwrap_or_default();
         let by_runtime = own_path().is_some_and(|own| tools_list::has_tool(tools.as_bytes(), own.to_bytes()));

@@ -97,7 +97,7 @@ impl Access {
         }
         let is_busy = *error.kind() == ErrorKind::Locked && !self.is_last_chance;
         // Others who write take their time; that is worth a word only when something is about to be lost by it.
-        if !is_busy || recorder.pressed() {
+        if !is_busy || recorder.buffers.budget.pressed() {
             self.complaint
                 .say(&format!("{error}; what finds no room in the buffers meanwhile is lost and counted"));
         }

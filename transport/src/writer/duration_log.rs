@@ -22,6 +22,7 @@ use rpd_preload::errands::Errands;
 use rpd_preload::lock::lock;
 use rustc_hash::FxHashMap;
 
+use crate::config::DurationLogConfig;
 use crate::correlation;
 use crate::log;
 use crate::recorder::{self, Recorder};
@@ -98,7 +99,8 @@ impl LogFeed {
         if recorder.setup.gpus.report_header().is_some() {
             return None;
         }
-        let log = begin(recorder, recorder.config.log_format.header())?;
+        let header = recorder.config.duration_log.as_ref()?.format.header();
+        let log = begin(recorder, header)?;
         Some(LogFeed {
             recorder,
             log,
@@ -188,13 +190,13 @@ impl LogFeed {
 
 /// Begins the log of this process; nothing where none was asked for.
 fn begin(recorder: &'static Recorder, header: String) -> Option<&'static DurationLog> {
-    let location = recorder.config.duration_log.clone()?;
-    let most = (recorder.buffer_bytes() / SHARE).max(2 * BATCH * size_of::<LoggedKernel>());
+    let DurationLogConfig { location, format } = recorder.config.duration_log.clone()?;
+    let most = (recorder.buffers.bytes() / SHARE).max(2 * BATCH * size_of::<LoggedKernel>());
     let log = Box::leak(Box::new(DurationLog {
         pid: recorder.pid,
         queue: Errands::new(c"rpd-log", most, write),
         lines: Mutex::new(Lines {
-            format: recorder.config.log_format,
+            format,
             names: FxHashMap::default(),
             output: LogOutput::new(location, header),
             said: false,

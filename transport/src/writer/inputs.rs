@@ -148,7 +148,7 @@ impl Inputs {
 
     /// Takes the rings that have come since this was last done.
     pub(super) fn take_new_rings(&mut self) {
-        let new = self.recorder.take_new_rings();
+        let new = self.recorder.buffers.take_new_rings();
         self.threads.extend(new.into_iter().map(ThreadInput::new));
     }
 
@@ -191,7 +191,7 @@ impl Inputs {
 
     /// Whether somebody waits for the drain.
     fn is_urgent(&self) -> bool {
-        self.recorder.pressed() || self.recorder.requests.exit_wait.has_begun()
+        self.recorder.buffers.budget.pressed() || self.recorder.requests.exit_wait.has_begun()
     }
 
     /// Which calls are open, before it is said where the rings are drained to (see [`super::links`]).

@@ -10,8 +10,9 @@
 //! recorder that has it asks SQLite. Other programs do not know that byte, and some file systems have no such locks: there only SQLite's own
 //! locks keep writers apart.
 
+use std::cell::Cell;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use rpd_preload::clock;
@@ -37,42 +38,64 @@ const GO_ON_TRIES: u32 = 12;
 
 /// No fork happens while the writer uses SQLite, except where it lets them pass.
 pub static GATE: Gate = Gate::new();
-/// When the present wait began, ns of CLOCK_MONOTONIC.
-static BEGAN: AtomicU64 = AtomicU64::new(0);
-/// State of the file when it was last looked at in the present wait.
-static SEEN: AtomicU64 = AtomicU64::new(0);
-/// Nothing is open that a fork would tear apart.
-static BETWEEN: AtomicBool = AtomicBool::new(false);
 
-/// SQLite's question whether to try again; `tries`: how often it has asked in this wait.
-fn wait(tries: i32) -> bool {
-    let between = BETWEEN.load(Ordering::Relaxed);
-    if tries == 0 && !between {
-        BEGAN.store(clock::monotonic(), Ordering::Relaxed);
-    }
-    // SQLite has given up every lock of this process's, unless a transaction is open: then it still is this process's turn.
-    !is_in_vain() && {
-        pause();
-        !between || wait_for_turn()
-    }
+thread_local! {
+    /// The writer's wait: SQLite calls a function that is given nothing of it.
+    static WAIT: Wait = const { Wait { began: Cell::new(0), seen: Cell::new(0), is_between: Cell::new(false) } };
 }
 
-/// Waits until this process may ask SQLite for the file. False: for too long, or a fork waits.
-fn wait_for_turn() -> bool {
-    loop {
-        if system_calls::take_turn() {
-            return true;
+/// A wait for the file.
+struct Wait {
+    /// When it began, ns of CLOCK_MONOTONIC.
+    began: Cell<u64>,
+    /// State of the file when it was last looked at.
+    seen: Cell<u64>,
+    /// Nothing is open that a fork would tear apart.
+    is_between: Cell<bool>,
+}
+
+impl Wait {
+    /// For the next transaction.
+    fn begin(&self) {
+        self.began.set(clock::monotonic());
+        self.seen.set(system_calls::trace_state());
+        self.is_between.set(true);
+    }
+
+    /// SQLite's question whether to try again; `tries`: how often it has asked in this wait.
+    fn go_on(&self, tries: i32) -> bool {
+        if tries == 0 && !self.is_between.get() {
+            self.began.set(clock::monotonic());
         }
-        if is_in_vain() {
-            return false;
+        // SQLite has given up every lock of this process's, unless a transaction is open: then it still is this process's turn.
+        !self.is_in_vain() && {
+            pause();
+            !self.is_between.get() || self.take_turn()
         }
-        pause();
-        let state = system_calls::trace_state();
-        if SEEN.swap(state, Ordering::Relaxed) != state
-            && let Some(recorder) = recorder::get()
-        {
-            recorder.requests.exit_wait.others_wrote();
+    }
+
+    /// Waits until this process may ask SQLite for the file. False: for too long, or a fork waits.
+    fn take_turn(&self) -> bool {
+        loop {
+            if system_calls::take_turn() {
+                return true;
+            }
+            if self.is_in_vain() {
+                return false;
+            }
+            pause();
+            let state = system_calls::trace_state();
+            if self.seen.replace(state) != state
+                && let Some(recorder) = recorder::get()
+            {
+                recorder.requests.exit_wait.others_wrote();
+            }
         }
+    }
+
+    fn is_in_vain(&self) -> bool {
+        let waited = clock::monotonic().saturating_sub(self.began.get());
+        is_too_long(Duration::from_nanos(waited)) || (self.is_between.get() && GATE.is_waiting())
     }
 }
 
@@ -86,11 +109,6 @@ pub(super) fn take_for(patience: Duration) -> bool {
         pause();
     }
     true
-}
-
-fn is_in_vain() -> bool {
-    let waited = clock::monotonic().saturating_sub(BEGAN.load(Ordering::Relaxed));
-    is_too_long(Duration::from_nanos(waited)) || (BETWEEN.load(Ordering::Relaxed) && GATE.is_waiting())
 }
 
 fn pause() {
@@ -127,7 +145,7 @@ pub(super) fn open(path: &Path) -> Result<Appender, Error> {
             result => {
                 let mut appender = result?;
                 system_calls::is_trace(path);
-                appender.set_busy_handler(wait)?;
+                appender.set_busy_handler(|tries| WAIT.with(|wait| wait.go_on(tries)))?;
                 return Ok(appender);
             }
         }
@@ -151,12 +169,10 @@ impl Turns {
             std::thread::sleep(back.saturating_duration_since(Instant::now()));
         }
         let begin = clock::monotonic();
-        BEGAN.store(begin, Ordering::Relaxed);
-        SEEN.store(system_calls::trace_state(), Ordering::Relaxed);
-        BETWEEN.store(true, Ordering::Relaxed);
+        WAIT.with(Wait::begin);
         let result = loop {
             // In vain: SQLite says once more that the file is locked.
-            wait_for_turn();
+            WAIT.with(Wait::take_turn);
             match appender.begin() {
                 Err(error) if *error.kind() == ErrorKind::Locked && GATE.is_waiting() => {
                     system_calls::leave_turn();
@@ -165,7 +181,7 @@ impl Turns {
                 result => break result,
             }
         };
-        BETWEEN.store(false, Ordering::Relaxed);
+        WAIT.with(|wait| wait.is_between.set(false));
         if result.is_err() {
             system_calls::leave_turn();
         }
@@ -208,7 +224,7 @@ impl Turns {
             match appender.commit() {
                 Err(error)
                     if *error.kind() == ErrorKind::Locked
-                        && (tries < COMMIT_TRIES || !recorder.pressed())
+                        && (tries < COMMIT_TRIES || !recorder.buffers.budget.pressed())
                         && !is_over()
                         && !recorder.requests.note_is_due() =>
                 {

@@ -278,7 +278,7 @@ fn find(driver: &Driver) -> Result<&'static Found, String> {
 fn begin(recorder: &'static Recorder, driver: &'static Driver, is_starting: bool) -> Result<(), String> {
     let Found { cupti, functions, .. } = find(driver)?;
     let subscriber = subscribe(cupti)?;
-    let most = (recorder.buffer_bytes() / buffers::SIZE).max(LEAST_BUFFERS);
+    let most = (recorder.buffers.bytes() / buffers::SIZE).max(LEAST_BUFFERS);
     let attachment: &'static Attachment = Box::leak(Box::new(Attachment {
         pid: std::process::id(),
         cupti,

@@ -175,7 +175,7 @@ fn ask(deadline: Duration, is_last: bool) {
     COLLECTOR.changed.notify_all();
     while state.runs && state.done < mine && begin.elapsed() < deadline {
         // It may wait for room, which the writer makes, which may be who waits here.
-        if !is_last && recorder::get().is_some_and(Recorder::pressed) {
+        if !is_last && recorder::get().is_some_and(|recorder| recorder.buffers.budget.pressed()) {
             return;
         }
         let read = COLLECTOR.read.load(Ordering::Relaxed);

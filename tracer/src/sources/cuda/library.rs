@@ -10,7 +10,7 @@ use rpd_preload::loaded::Loaded;
 
 use super::abi::{self, status};
 
-/// Functions of CUPTI, which stays loaded.
+/// CUPTI, which stays loaded. A list: its functions, as NVIDIA names them, each with the type of its own.
 pub(super) struct Cupti {
     /// As cuptiGetVersion has it.
     pub(super) version: u32,
@@ -109,12 +109,14 @@ impl Cupti {
     }
 
     fn of(loaded: Loaded, path: PathBuf) -> Result<Cupti, NoCupti> {
-        let Some(mut cupti) = Cupti::functions(loaded) else { return Err(NoCupti::NoLibrary(path)) };
-        cupti.path = path;
-        if cupti.version < abi::OLDEST_VERSION { Err(NoCupti::TooOld(cupti.path)) } else { Ok(cupti) }
+        match Cupti::functions(loaded, &path) {
+            None => Err(NoCupti::NoLibrary(path)),
+            Some(cupti) if cupti.version < abi::OLDEST_VERSION => Err(NoCupti::TooOld(path)),
+            Some(cupti) => Ok(cupti),
+        }
     }
 
-    fn functions(loaded: Loaded) -> Option<Cupti> {
+    fn functions(loaded: Loaded, path: &Path) -> Option<Cupti> {
         // SAFETY: functions of these names have these types in every version (NVIDIA's headers of 12.0 to 13.5).
         unsafe {
             let get_version: abi::GetVersion = loaded.function(c"cuptiGetVersion")?;
@@ -126,7 +128,7 @@ impl Cupti {
             let single = single.map(|name| loaded.function::<abi::EnableApi>(name));
             Some(Cupti {
                 version,
-                path: PathBuf::new(),
+                path: path.into(),
                 subscribe: loaded.function(c"cuptiSubscribe")?,
                 subscribe_v2: loaded.function(c"cuptiSubscribe_v2"),
                 unsubscribe: loaded.function(c"cuptiUnsubscribe")?,

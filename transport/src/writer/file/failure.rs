@@ -46,7 +46,7 @@ impl TraceFile {
 
     /// Nothing can be written now: records wait in the rings until those fill up.
     pub(super) fn make_room(&mut self) {
-        if self.recorder.pressed() {
+        if self.recorder.buffers.budget.pressed() {
             self.discard();
         }
     }

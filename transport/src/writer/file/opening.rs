@@ -11,7 +11,6 @@ use rpd_schema::{Appender, Error, ErrorKind};
 use super::{AtStake, TraceFile};
 use crate::config::Template;
 use crate::log;
-use crate::recorder::text_bytes;
 use crate::writer::{system_calls, turn};
 
 /// Bytes of the file's pages in memory at most.
@@ -157,8 +156,8 @@ impl TraceFile {
         has_directory(path)?;
         let mut appender = turn::open(path)?;
         // Who wants small buffers wants little memory taken.
-        let buffers = self.recorder.buffer_bytes();
-        appender.set_string_budget(text_bytes(buffers));
+        let buffers = self.recorder.buffers.bytes();
+        appender.set_string_budget(self.recorder.buffers.text_bytes());
         appender.set_page_cache((buffers / 8).min(MOST_PAGES))?;
         appender.set_waiting((buffers / 16).min(MOST_ROWS));
         Ok(appender)
