@@ -371,6 +371,24 @@ fn files_and_functions(cell: &str) -> (Vec<&str>, Vec<&str>) {
     (files, functions.split('`').skip(1).step_by(2).collect())
 }
 
+/// docs/architecture.md says what a new pass touches: what its tables are made with is used by passes alone.
+#[test]
+fn tables_of_passes_are_known_to_passes_alone() {
+    let ext = fs::read_to_string(root().join("sql/src/ext.rs")).unwrap();
+    let (constants, recorders) = ext.split_once("pub const RECORDERS").unwrap();
+    let names = constants.lines().filter_map(|line| line.strip_prefix("pub const ")?.split(':').next());
+    let is_of_passes = |name: &&str| *name != "DISPATCH" && !recorders.contains(&format!("    {name},"));
+    let of_passes: Vec<&str> = names.filter(is_of_passes).collect();
+    assert!(of_passes.contains(&"CALLSTACK") && of_passes.len() > 5, "{of_passes:?}");
+    let uses = |code: &str| of_passes.iter().any(|name| code.contains(&format!("ext::{name}")));
+    let users: Vec<String> =
+        sources().into_iter().filter(|(_, code)| uses(code)).map(|(path, _)| path).collect();
+    assert!(
+        users.len() > 3 && users.iter().all(|user| user.starts_with("postprocess/src/passes/")),
+        "{users:?}"
+    );
+}
+
 /// docs/architecture.md says of each table which function makes its rows, and which file pushes the record.
 #[test]
 fn the_table_of_rows_leads_to_code() {
@@ -400,6 +418,12 @@ fn the_table_of_rows_leads_to_code() {
                 wrong.push(format!("no such file or function: {row}"));
             }
         }
+    }
+    let sentence =
+        page.lines().find(|line| line.starts_with("The function that times a dispatch is")).unwrap();
+    let (function, file) = (sentence.split('`').nth(1).unwrap(), sentence.split('`').nth(3).unwrap());
+    if !read(file).is_ok_and(|code| code.contains(&format!("fn {function}("))) {
+        wrong.push(sentence.to_string());
     }
     assert!(wrong.is_empty(), "docs/architecture.md:\n{}", wrong.join("\n"));
 }

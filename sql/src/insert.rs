@@ -321,25 +321,3 @@ pub const EXT_HANDLERVALUE: Insert =
 
 /// `rocpd_metadata`; its ids are SQLite's own.
 pub const METADATA: Insert = Insert { table: "rocpd_metadata", columns: &["tag", "value"] };
-
-/// `ext_callstack`; its ids are SQLite's own.
-pub const EXT_CALLSTACK: Insert =
-    Insert { table: "ext_callstack", columns: &["parent_id", "child_id", "depth", "cpu_time", "gpu_time"] };
-
-/// `ext_autogradapi`.
-pub const EXT_AUTOGRADAPI: Insert = Insert {
-    table: "ext_autogradapi",
-    columns: &["api_ptr_id", "autogradName_id", "seq", "op_id", "sizes", "input_op_ids"],
-};
-
-/// `ext_graph`.
-pub const EXT_GRAPH: Insert =
-    Insert { table: "ext_graph", columns: &["id", "graph", "graphExec", "stream", "start", "end"] };
-
-/// `ext_graph_kernelapis`; its ids are SQLite's own.
-pub const EXT_GRAPH_KERNELAPIS: Insert =
-    Insert { table: "ext_graph_kernelapis", columns: &["graph_id", "api_id", "sequence"] };
-
-/// `ext_graph_kernelops`; its ids are SQLite's own.
-pub const EXT_GRAPH_KERNELOPS: Insert =
-    Insert { table: "ext_graph_kernelops", columns: &["graph_id", "op_id", "sequence"] };

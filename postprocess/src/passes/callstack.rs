@@ -6,6 +6,7 @@ mod calls;
 mod stack;
 
 use anyhow::{Result, bail};
+use rpd_sql::insert::Insert;
 
 use super::kernel_views::add_kernel_views;
 use crate::pass::batch::InsertBatch;
@@ -44,6 +45,10 @@ Example:
     }),
 };
 
+/// Its table; the ids are SQLite's own.
+const CALLSTACK: Insert =
+    Insert { table: "ext_callstack", columns: &["parent_id", "child_id", "depth", "cpu_time", "gpu_time"] };
+
 /// Calls between two lines of progress.
 const ROWS_PER_STEP: u64 = 1 << 16;
 
@@ -55,7 +60,7 @@ impl Pass for Callstack {
     fn run(&self, change: &Change<'_>) -> Result<PassReport> {
         let mut calls = Calls::of(change)?;
         change.trace.execute_batch(&change.of_its_schema(rpd_sql::ext::CALLSTACK))?;
-        let mut rows = InsertBatch::new(change.trace, &rpd_sql::insert::EXT_CALLSTACK)?;
+        let mut rows = InsertBatch::new(change.trace, &CALLSTACK)?;
         let mut stack = OpenCalls::default();
         let mut done = 0;
         while let Some(call) = calls.sorted.next()? {

@@ -8,7 +8,7 @@ mod history;
 
 use anyhow::Result;
 use rpd_sql::ext;
-use rpd_sql::insert::{EXT_GRAPH, EXT_GRAPH_KERNELAPIS, EXT_GRAPH_KERNELOPS};
+use rpd_sql::insert::Insert;
 use rusqlite::OptionalExtension;
 use rusqlite::types::Value;
 
@@ -57,6 +57,14 @@ Example:
 
 /// What stands for the handle of a graph that is composed of what its launches ran.
 const COMPOSED: &str = "composed";
+
+const GRAPH: Insert =
+    Insert { table: "ext_graph", columns: &["id", "graph", "graphExec", "stream", "start", "end"] };
+// Ids of these two are SQLite's own.
+const KERNELAPIS: Insert =
+    Insert { table: "ext_graph_kernelapis", columns: &["graph_id", "api_id", "sequence"] };
+const KERNELOPS: Insert =
+    Insert { table: "ext_graph_kernelops", columns: &["graph_id", "op_id", "sequence"] };
 
 impl Pass for Graph {
     fn definition(&self) -> &'static Definition {
@@ -125,7 +133,7 @@ fn fill(
     composition: Composition,
 ) -> Result<WrittenRows> {
     let trace = change.trace;
-    let mut rows = InsertBatch::new(trace, &EXT_GRAPH)?;
+    let mut rows = InsertBatch::new(trace, &GRAPH)?;
     let text = |text: &str| Value::Text(text.to_string());
     let handle = |handle| text(calls.handles.text(handle));
     // Ids of the instances of each graph.
@@ -159,12 +167,8 @@ fn fill(
     let composed_ids: Vec<Vec<i64>> = (first_composed..=id).map(|id| vec![id]).collect();
     Ok(WrittenRows {
         graphs: rows.finish()?,
-        kernel_apis: number(InsertBatch::new(trace, &EXT_GRAPH_KERNELAPIS)?, captured.sorted, &ids)?,
-        kernel_ops: number(
-            InsertBatch::new(trace, &EXT_GRAPH_KERNELOPS)?,
-            composition.kernels,
-            &composed_ids,
-        )?,
+        kernel_apis: number(InsertBatch::new(trace, &KERNELAPIS)?, captured.sorted, &ids)?,
+        kernel_ops: number(InsertBatch::new(trace, &KERNELOPS)?, composition.kernels, &composed_ids)?,
     })
 }
 

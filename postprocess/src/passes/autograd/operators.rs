@@ -3,6 +3,7 @@
 use anyhow::Result;
 use roaring::RoaringTreemap;
 use rpd_schema::text::arguments;
+use rpd_sql::insert::Insert;
 use rusqlite::types::{Value, ValueRef};
 use rusqlite::{Connection, Row};
 
@@ -11,6 +12,12 @@ use crate::pass::Change;
 use crate::pass::batch::InsertBatch;
 use crate::pass::texts::Texts;
 use crate::text;
+
+/// Its table.
+const AUTOGRADAPI: Insert = Insert {
+    table: "ext_autogradapi",
+    columns: &["api_ptr_id", "autogradName_id", "seq", "op_id", "sizes", "input_op_ids"],
+};
 
 /// Calls that are read before what they change is written: SQLite does not change a table well that it is reading.
 const ROWS_PER_STEP: usize = 1 << 14;
@@ -55,7 +62,7 @@ pub(crate) fn take(change: &Change<'_>, keep_args: bool) -> Result<TakenMarkers>
     ))?;
     let mut names = Texts::of(trace, "rocpd_string")?;
     let mut args = (texts != "rocpd_string").then(|| Texts::of(trace, texts)).transpose()?;
-    let mut operators = InsertBatch::new(trace, &rpd_sql::insert::EXT_AUTOGRADAPI)?;
+    let mut operators = InsertBatch::new(trace, &AUTOGRADAPI)?;
     let mut update = trace.prepare("UPDATE rocpd_api SET args_id = ?2 WHERE rowid = ?1")?;
     let mut taken = TakenMarkers::default();
     let (mut after, mut done) = (i64::MIN, 0);
