@@ -17,6 +17,8 @@ use rpd_sql::insert::{self, Insert};
 use rusqlite::types::Value;
 use rusqlite::{Connection, params_from_iter};
 
+/// A row is refused with [`ErrorKind::SessionFull`] when one of its ids does not fit (nothing is added then), with
+/// [`ErrorKind::NoTransaction`], and where SQLite fails.
 impl Appender {
     /// The id of the empty text, in every session and outside of transactions too.
     #[must_use]
@@ -50,47 +52,26 @@ impl Appender {
     }
 
     /// Adds an API call, marker or range.
-    ///
-    /// # Errors
-    ///
-    /// Of this and all other rows: [`ErrorKind::SessionFull`] when one of its ids does not fit (nothing is added),
-    /// [`ErrorKind::NoTransaction`], those of SQLite.
     pub fn api(&mut self, row: &ApiRow) -> Result<(), Error> {
         self.push(row)
     }
 
     /// Adds the launch arguments of a call.
-    ///
-    /// # Errors
-    ///
-    /// As [`Appender::api`].
     pub fn kernel_api(&mut self, row: &KernelApiRow) -> Result<(), Error> {
         self.push(row)
     }
 
     /// Adds the copy arguments of a call.
-    ///
-    /// # Errors
-    ///
-    /// As [`Appender::api`].
     pub fn copy_api(&mut self, row: &CopyApiRow) -> Result<(), Error> {
         self.push(row)
     }
 
     /// Adds an op.
-    ///
-    /// # Errors
-    ///
-    /// As [`Appender::api`].
     pub fn op(&mut self, row: &OpRow) -> Result<(), Error> {
         self.push(row)
     }
 
     /// Says that a call caused an op.
-    ///
-    /// # Errors
-    ///
-    /// As [`Appender::api`].
     pub fn api_op(&mut self, api: ApiId, op: OpId) -> Result<(), Error> {
         self.push(&ApiOp { id: self.session.next.api_op, api, op })?;
         self.session.next.api_op += 1;
@@ -98,28 +79,16 @@ impl Appender {
     }
 
     /// Adds how a kernel op was launched.
-    ///
-    /// # Errors
-    ///
-    /// As [`Appender::api`].
     pub fn dispatch(&mut self, row: &DispatchRow) -> Result<(), Error> {
         self.push(row)
     }
 
     /// Adds a barrier.
-    ///
-    /// # Errors
-    ///
-    /// As [`Appender::api`].
     pub fn barrier(&mut self, row: &BarrierRow) -> Result<(), Error> {
         self.push(row)
     }
 
     /// Says that op `to` waited for op `from`.
-    ///
-    /// # Errors
-    ///
-    /// As [`Appender::api`].
     pub fn input_signal(&mut self, from: OpId, to: OpId) -> Result<(), Error> {
         self.push(&InputSignal { id: self.session.next.input_signal, from, to })?;
         self.session.next.input_signal += 1;
@@ -127,59 +96,35 @@ impl Appender {
     }
 
     /// Adds the registers of a kernel.
-    ///
-    /// # Errors
-    ///
-    /// As [`Appender::api`].
     pub fn code_object(&mut self, row: &CodeObjectRow) -> Result<(), Error> {
         self.push(row)
     }
 
     /// Adds what else the code object says; the first one adds the table.
-    ///
-    /// # Errors
-    ///
-    /// As [`Appender::api`].
     pub fn ext_code_object(&mut self, row: &ExtCodeObjectRow) -> Result<(), Error> {
         self.add(LateTables::KernelCodeObject, row.largest_id())?;
         self.push(row)
     }
 
     /// Adds the graph node and the cluster of a kernel; the first one adds the table.
-    ///
-    /// # Errors
-    ///
-    /// As [`Appender::api`].
     pub fn launch_attribute(&mut self, row: &LaunchAttributeRow) -> Result<(), Error> {
         self.add(LateTables::LaunchAttribute, row.largest_id())?;
         self.push(row)
     }
 
     /// Adds the raw ticks of an op; the first one adds the table.
-    ///
-    /// # Errors
-    ///
-    /// As [`Appender::api`].
     pub fn tick(&mut self, row: &TickRow) -> Result<(), Error> {
         self.add(LateTables::Tick, row.largest_id())?;
         self.push(row)
     }
 
     /// Adds a code object that was saved; the first one adds the tables.
-    ///
-    /// # Errors
-    ///
-    /// As [`Appender::api`].
     pub fn saved_code(&mut self, row: &SavedCodeRow<'_>) -> Result<(), Error> {
         self.add(LateTables::CodeObject, row.largest_id())?;
         self.push(row)
     }
 
     /// Says which saved code object a kernel came from.
-    ///
-    /// # Errors
-    ///
-    /// As [`Appender::api`].
     pub fn saved_kernel(&mut self, kernel: CodeObjectId, code: SavedCodeId) -> Result<(), Error> {
         let row = SavedKernel { kernel, code };
         self.add(LateTables::CodeObject, row.largest_id())?;
@@ -187,40 +132,24 @@ impl Appender {
     }
 
     /// Adds a file of the kernel cache; the first one adds the tables.
-    ///
-    /// # Errors
-    ///
-    /// As [`Appender::api`].
     pub fn candidate(&mut self, row: &CandidateRow<'_>) -> Result<(), Error> {
         self.add(LateTables::Replacement, row.largest_id())?;
         self.push(row)
     }
 
     /// Says that a dispatch ran another kernel than the application's.
-    ///
-    /// # Errors
-    ///
-    /// As [`Appender::api`].
     pub fn replacement(&mut self, row: &ReplacementRow) -> Result<(), Error> {
         self.add(LateTables::Replacement, row.largest_id())?;
         self.push(row)
     }
 
     /// Says that a call is one of a library; the first one adds the table.
-    ///
-    /// # Errors
-    ///
-    /// As [`Appender::api`].
     pub fn library_call(&mut self, row: &LibraryCallRow) -> Result<(), Error> {
         self.add(LateTables::LibraryCall, row.largest_id())?;
         self.push(row)
     }
 
     /// Says what a dispatch's two kernels left in a buffer; the first one adds the table.
-    ///
-    /// # Errors
-    ///
-    /// As [`Appender::api`].
     pub fn validation(&mut self, row: &ValidationRow<'_>) -> Result<(), Error> {
         self.add(LateTables::Validation, row.op.0)?;
         self.push(&NumberedValidation { id: self.session.next.validation, row })?;
@@ -230,10 +159,6 @@ impl Appender {
 
     /// Says what an analyzer was given of a dispatch, and what it found; the first one adds the tables. Such rows are few: each is
     /// written at once.
-    ///
-    /// # Errors
-    ///
-    /// As [`Appender::api`], and those of SQLite.
     pub fn instrumentation(
         &mut self,
         row: &InstrumentationRow<'_>,
@@ -273,10 +198,6 @@ impl Appender {
     }
 
     /// Adds a part of a sensor's value.
-    ///
-    /// # Errors
-    ///
-    /// As [`Appender::api`].
     pub fn monitor(&mut self, row: &MonitorRow<'_>) -> Result<(), Error> {
         self.push(&NumberedMonitor { id: self.session.next.monitor, row })?;
         self.session.next.monitor += 1;
@@ -284,10 +205,6 @@ impl Appender {
     }
 
     /// Adds a frame of a call's host stack; depth 0 is the innermost.
-    ///
-    /// # Errors
-    ///
-    /// As [`Appender::api`].
     pub fn stack_frame(&mut self, api: ApiId, depth: u32, name: StringId) -> Result<(), Error> {
         self.push(&StackFrame { id: self.session.next.stack_frame, api, depth, name })?;
         self.session.next.stack_frame += 1;

@@ -135,20 +135,12 @@ impl Appender {
     }
 
     /// Reads the file anew: somebody may have put other bytes in the place of those that SQLite remembers.
-    ///
-    /// # Errors
-    ///
-    /// None are known.
     pub fn forget_pages(&self) -> Result<(), Error> {
         self.run("PRAGMA shrink_memory")
     }
 
     /// Who decides, in place of the busy time, whether to wait for other processes' locks: `wait` sleeps a while and says whether to
     /// try again. It is told how often it has been asked in the present wait.
-    ///
-    /// # Errors
-    ///
-    /// None are known.
     pub fn set_busy_handler(&mut self, wait: fn(i32) -> bool) -> Result<(), Error> {
         self.connection.busy_handler(Some(wait)).map_err(|error| self.error(error))
     }
@@ -161,10 +153,6 @@ impl Appender {
 
     /// How many bytes of the file's pages to keep in memory (default 16 MiB, which is also enough for most transactions). With less,
     /// a transaction that outgrows it writes pages before its end, and locks readers out from then on.
-    ///
-    /// # Errors
-    ///
-    /// None are known.
     pub fn set_page_cache(&mut self, bytes: usize) -> Result<(), Error> {
         self.run(&format!("PRAGMA cache_size = -{}", bytes >> 10))
     }
@@ -278,7 +266,7 @@ impl Appender {
             self.rows.written();
             let finished = finished.map_err(|error| self.error(error))?;
             if let Some(open) = &mut self.transaction {
-                (open.is_begun, open.is_sealed) = (true, finished);
+                (open.has_written, open.is_sealed) = (true, finished);
             }
         }
         self.run("COMMIT")?;
@@ -324,7 +312,7 @@ impl Appender {
     /// and in the end more time.
     #[must_use]
     pub fn is_full(&self) -> bool {
-        self.rows.is_full() || self.transaction.as_ref().is_some_and(|open| open.is_begun)
+        self.rows.is_full() || self.transaction.as_ref().is_some_and(|open| open.has_written)
     }
 
     /// States a fact about this session, tag `session::N::key`; replaces what it said before. Key names are in
@@ -377,7 +365,7 @@ impl Appender {
         let written = self.transfer.write(&mut self.connection, &mut self.rows);
         self.rows.written();
         if let Some(open) = &mut self.transaction {
-            open.is_begun = true;
+            open.has_written = true;
         }
         written.map_err(|error| self.error(error))
     }

@@ -12,7 +12,6 @@ use std::iter;
 /// Bytes of memory that stay for the next rows after a giant text.
 const SPARE_BYTES: usize = 1 << 20;
 
-/// See the module.
 #[derive(Debug)]
 pub(crate) struct Batch {
     insert: &'static Insert,

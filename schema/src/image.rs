@@ -54,7 +54,6 @@ impl EmptyImage {
     }
 }
 
-/// See the module.
 pub(crate) struct TableImage<'a> {
     template: &'a EmptyImage,
     bytes: &'a mut Vec<u8>,

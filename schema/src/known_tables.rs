@@ -2,9 +2,10 @@
 
 use crate::create::complete;
 use crate::transaction::Presence;
+use rpd_sql::ext::RECORDERS;
 use rusqlite::Connection;
 
-/// Tables that no fresh file has: they are added with their first row.
+/// Tables that no fresh file has: they are added with their first row. In the order of [`RECORDERS`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum LateTables {
     KernelCodeObject,
@@ -17,31 +18,13 @@ pub(crate) enum LateTables {
     Tick,
 }
 
-impl LateTables {
-    const COUNT: usize = 8;
-
-    fn text(self) -> &'static str {
-        match self {
-            LateTables::KernelCodeObject => rpd_sql::ext::KERNELCODEOBJECT,
-            LateTables::CodeObject => rpd_sql::ext::CODEOBJECT,
-            LateTables::Replacement => rpd_sql::ext::REPLACEMENT,
-            LateTables::Validation => rpd_sql::ext::VALIDATION,
-            LateTables::Instrumentation => rpd_sql::ext::INSTRUMENTATION,
-            LateTables::LibraryCall => rpd_sql::ext::LIBRARYCALL,
-            LateTables::LaunchAttribute => rpd_sql::ext::LAUNCHATTRIBUTE,
-            LateTables::Tick => rpd_sql::ext::TICK,
-        }
-    }
-}
-
-/// See the module.
 #[derive(Debug, Default)]
 pub(crate) struct KnownTables {
     /// SQLite's number for what others have written: their commits change it, the writer's own do not.
     data_version: i64,
     /// SQLite's number of the schema when it was last known to be complete.
     schema_version: i64,
-    late: [Presence; LateTables::COUNT],
+    late: [Presence; RECORDERS.len()],
 }
 
 impl KnownTables {
@@ -71,7 +54,7 @@ impl KnownTables {
     pub(crate) fn add(&mut self, connection: &Connection, tables: LateTables) -> rusqlite::Result<()> {
         let presence = &mut self.late[tables as usize];
         if *presence == Presence::Unknown {
-            connection.execute_batch(tables.text())?;
+            connection.execute_batch(RECORDERS[tables as usize])?;
             *presence = Presence::InTransaction;
         }
         Ok(())

@@ -186,7 +186,6 @@ struct Pages<'connection> {
     write: CachedStatement<'connection>,
     /// Bytes of a page.
     size: usize,
-    /// How many there are.
     count: u32,
     /// Whether the file is one that a page behind its end can be added to.
     may_grow: bool,

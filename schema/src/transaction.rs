@@ -8,7 +8,7 @@ pub(crate) struct Transaction {
     /// It makes the file.
     pub(crate) creates: bool,
     /// Some of its rows have been written.
-    pub(crate) is_begun: bool,
+    pub(crate) has_written: bool,
     /// What is to be committed is written, and nothing else may be until then.
     pub(crate) is_sealed: bool,
     /// Notes beside the file that it has taken in.

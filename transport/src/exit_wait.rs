@@ -8,7 +8,6 @@ use rpd_preload::clock;
 /// How many times RPDT_EXIT_MS the end of the process may take where other processes write the file meanwhile.
 const MOST_WAITS: u32 = 6;
 
-/// See the module.
 pub(crate) struct ExitWait {
     /// RPDT_EXIT_MS.
     most: Duration,

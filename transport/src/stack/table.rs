@@ -43,7 +43,6 @@ impl KnownObject {
     }
 }
 
-/// See the module.
 pub(super) struct ObjectTable {
     generation: u32,
     /// By address.

@@ -22,7 +22,6 @@ pub(super) enum Meanwhile {
     Discard,
 }
 
-/// See the module.
 #[derive(Default)]
 pub(super) struct Access {
     retry_at: Option<Instant>,

@@ -15,7 +15,6 @@ struct UnlinkedKernel {
     code_object: u32,
 }
 
-/// See the module.
 pub(super) struct CodeObjects {
     table: &'static dyn GpuTable,
     /// How many have rows, and how many of them had when the open transaction began.

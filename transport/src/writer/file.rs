@@ -31,7 +31,6 @@ use crate::counters::{Cause, Lost};
 use crate::recorder::Recorder;
 use parts::Parts;
 
-/// See the module.
 pub(super) struct TraceFile {
     recorder: &'static Recorder,
     inputs: Inputs,

@@ -22,7 +22,6 @@ pub(super) struct UnnamedStack {
     transaction: u64,
 }
 
-/// See the module.
 pub(super) struct Frames {
     stacks: &'static Stacks,
     symbols: Symbols,

@@ -61,7 +61,6 @@ pub(super) struct Discarded {
     pub(super) launches: u64,
 }
 
-/// See the module.
 #[derive(Default)]
 pub(super) struct Held {
     links: Links,

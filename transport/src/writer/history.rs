@@ -10,7 +10,6 @@ use super::session::Sums;
 use crate::counters::{Cause, Lost};
 use crate::recorder::Recorder;
 
-/// See the module.
 #[derive(Default)]
 pub(super) struct FileHistory {
     /// In this session, as of the last commit: a rollback goes back to it.

@@ -107,7 +107,6 @@ impl SharedRanges {
     }
 }
 
-/// See the module.
 pub(super) struct Inputs {
     recorder: &'static Recorder,
     threads: Vec<ThreadInput>,

@@ -13,7 +13,6 @@ const MOST_WAITING: usize = 1 << 16;
 /// A dispatch, by its GPU, its queue and its place there.
 type DispatchPlace = (u32, u32, u64);
 
-/// See the module.
 #[derive(Default)]
 pub(super) struct Instrumented {
     /// Operations of instrumented dispatches that have not been analyzed yet.

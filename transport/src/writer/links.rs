@@ -48,7 +48,6 @@ impl Drain {
     }
 }
 
-/// See the module.
 #[derive(Debug, Default)]
 pub(super) struct Links {
     drain: Drain,

@@ -31,7 +31,6 @@ pub(super) struct Replacement {
     pub(super) is_instrumented: bool,
 }
 
-/// See the module.
 pub(super) struct Names {
     table: &'static dyn GpuTable,
     known: Vec<Option<NamedKernel>>,

@@ -25,7 +25,6 @@ struct Early {
     waited: bool,
 }
 
-/// See the module.
 #[derive(Default)]
 pub(super) struct ProcessRanges {
     open: HashMap<u64, OpenProcessRange>,

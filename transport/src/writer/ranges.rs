@@ -26,7 +26,6 @@ struct OpenRange {
     args: String,
 }
 
-/// See the module.
 #[derive(Default)]
 pub(super) struct Ranges {
     open: Vec<OpenRange>,

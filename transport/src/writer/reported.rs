@@ -29,7 +29,6 @@ struct Counts {
     sums: Sums,
 }
 
-/// See the module.
 pub(super) struct Reported {
     recorder: &'static Recorder,
     /// What is known of the process when its session begins.

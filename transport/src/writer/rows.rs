@@ -98,7 +98,6 @@ struct SessionIds {
     op: u64,
 }
 
-/// See the module.
 pub(super) struct Rows {
     recorder: &'static Recorder,
     pid: u32,

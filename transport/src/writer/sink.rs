@@ -72,7 +72,6 @@ impl Time {
     }
 }
 
-/// See the module.
 pub(super) struct Sink<'a> {
     recorder: &'a Recorder,
     appender: &'a mut Appender,

@@ -17,7 +17,6 @@ use crate::stack::table::Demangle;
 /// An ELF file of this machine, read piece by piece.
 pub(super) type Elf<'a> = ElfFile<'a, FileHeader64<LittleEndian>, &'a ReadCache<&'a File>>;
 
-/// See the module.
 #[derive(Default)]
 pub(super) struct Image {
     /// Its last component.

@@ -32,7 +32,6 @@ const SECTIONS: [SectionId; 11] = [
 
 type SectionBytes = EndianArcSlice<LittleEndian>;
 
-/// See the module.
 pub(super) struct Lines {
     context: Context<SectionBytes>,
     size: usize,

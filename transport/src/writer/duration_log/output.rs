@@ -30,7 +30,6 @@ const TURN: Duration = Duration::from_secs(1);
 /// What an SQLite file begins with (sqlite.org/fileformat2.html §1.3).
 const DATABASE: &[u8; 16] = b"SQLite format 3\0";
 
-/// See the module.
 pub(super) struct LogOutput {
     location: LogLocation,
     /// The file's name in this process; empty for standard output.

@@ -25,7 +25,6 @@ const RETRY: Duration = Duration::from_secs(5);
 /// How long a look at when a part was begun waits for others who write it.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// See the module.
 pub(super) struct Parts {
     rotation: Option<Rotation>,
     /// Number of the part that is written, or is to be opened.

@@ -8,7 +8,6 @@ use rpd_schema::KernelApiRow;
 /// Launches remembered at most: some kernels never complete. Of others the file says twice how they were launched.
 const MOST: usize = 1 << 16;
 
-/// See the module.
 #[derive(Default)]
 pub(super) struct DescribedLaunches(BTreeMap<u64, KernelApiRow>);
 
