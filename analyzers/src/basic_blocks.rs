@@ -58,7 +58,6 @@ impl Stays {
     }
 }
 
-/// See the module.
 #[derive(Default)]
 pub(crate) struct BasicBlocks {
     blocks: BTreeMap<(Block, Option<u32>), Stays>,

@@ -84,7 +84,6 @@ struct Counts {
     conflicts: u64,
 }
 
-/// See the module.
 pub(crate) struct MemoryAnalysis {
     line_size: u64,
     counts: BTreeMap<Place, Counts>,

@@ -12,7 +12,6 @@ use crate::analysis::{Subject, quoted};
 pub(crate) const HEADER: &str =
     "ADDRESS_MESSAGE,timestamp,kernel,src_line,dispatch,exec_mask,xcc_id,se_id,cu_id,kind,address\n";
 
-/// See the module.
 pub(crate) struct MessageLogger {
     format: LogFormat,
     text: String,

@@ -8,7 +8,6 @@ use serde_json::json;
 
 use crate::analysis::Subject;
 
-/// See the module.
 #[derive(Default)]
 pub(crate) struct TimeInterval {
     count: u64,

@@ -83,14 +83,6 @@ impl Kernel {
         let required = self.reqd_workgroup_size.map(|[x, y, z]| x.saturating_mul(y).saturating_mul(z));
         required.or(Some(self.max_flat_workgroup_size)).filter(|size| *size > 0)
     }
-
-    /// Bytes of the arguments the source names, from the start of the buffer: the end of the last one, rounded up
-    /// to 8 as the hidden arguments behind it need, but never more than the buffer.
-    pub fn explicit_length(&self) -> u32 {
-        let explicit = self.args.iter().filter(|argument| !argument.is_hidden());
-        let end = explicit.map(|argument| argument.offset.saturating_add(argument.size)).max().unwrap_or(0);
-        end.checked_next_multiple_of(8).unwrap_or(u32::MAX).min(self.kernarg_segment_size)
-    }
 }
 
 /// One argument of a kernel.

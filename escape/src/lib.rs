@@ -14,6 +14,7 @@ pub use json::json;
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
+use std::path::Path;
 
 /// Whether a character does something to a terminal or to the text around it instead of being seen.
 ///
@@ -47,6 +48,11 @@ pub fn escape(text: &str) -> Cow<'_, str> {
         }
     }
     Cow::Owned(escaped)
+}
+
+/// [`escape`] of a path.
+pub fn escape_path(path: impl AsRef<Path>) -> String {
+    escape(&path.as_ref().to_string_lossy()).into_owned()
 }
 
 #[cfg(test)]

@@ -56,7 +56,7 @@ use crate::text::{self, counted};
 use alignment::Alignment;
 use files::Files;
 use manifest::{Manifest, Manifests};
-use place::{DatasetPlace, TEMPORARY, encoded, shown};
+use place::{DatasetPlace, TEMPORARY, encoded};
 use rows::Copy;
 use source::{RankPart, TraceSource, identities, ranks_of_job};
 use table::{API, MONITOR, OP, TABLES};
@@ -132,7 +132,7 @@ pub fn add(
     };
     let result = all();
     let parts = counted(added.len() as u64, "part is", "parts are");
-    let shown = shown(directory);
+    let shown = text::escape_path(directory);
     match result {
         Ok(()) => Ok(added),
         Err(error) if notes.signal().is_some() => {
@@ -189,7 +189,8 @@ fn add_rank(
         rows: BTreeMap::new(),
         files: Vec::new(),
     };
-    let mut part = source.part(rank).with_context(|| format!("cannot read {}", shown(&source.path)))?;
+    let mut part =
+        source.part(rank).with_context(|| format!("cannot read {}", text::escape_path(&source.path)))?;
     let known = Manifests::below(place, &folder)?.read;
     if !known.is_empty() {
         let (rows, first_ns, last_ns) = source.extent(rank)?;
@@ -218,7 +219,7 @@ fn add_rank(
     for ((table, column), cells) in odd {
         notes.note(format_args!(
             "{}: {} of {table}.{column} of another type than the format has them: NULL in the dataset",
-            shown(&source.path),
+            text::escape_path(&source.path),
             counted(cells, "value is", "values are")
         ));
     }
@@ -250,7 +251,8 @@ fn remove_others(place: &DatasetPlace, partition: &Path, manifest: &Manifest) ->
             if is_own && !manifest.files.iter().any(|file| file.path == relative) {
                 match fs::remove_file(&path) {
                     Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                        return Err(error).with_context(|| format!("cannot remove {}", shown(&path)));
+                        return Err(error)
+                            .with_context(|| format!("cannot remove {}", text::escape_path(&path)));
                     }
                     _ => {}
                 }

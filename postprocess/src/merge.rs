@@ -123,29 +123,32 @@ pub fn merge(out: &Path, files: &[PathBuf], options: &MergeOptions, notes: &Shar
 
 /// Fails where two of the files are the same, the result is one of them, or they do not fit together.
 fn distinct(out: &Path, inputs: &[Input]) -> Result<()> {
-    let shown = |path: &Path| text::escape(&path.to_string_lossy()).into_owned();
     for (number, input) in inputs.iter().enumerate() {
         let identity = input.identity()?;
         for other in &inputs[..number] {
             if other.identity()? == identity {
-                bail!("{} and {} are the same file", shown(&other.path), shown(&input.path));
+                bail!(
+                    "{} and {} are the same file",
+                    text::escape_path(&other.path),
+                    text::escape_path(&input.path)
+                );
             }
             if other.encoding != input.encoding {
                 bail!(
                     "{} has its texts in {} and {} in {}: SQLite reads them together only after \
                      sqlite3 FILE .dump | sqlite3 COPY, which makes a copy in UTF-8",
-                    shown(&other.path),
+                    text::escape_path(&other.path),
                     other.encoding,
-                    shown(&input.path),
+                    text::escape_path(&input.path),
                     input.encoding
                 );
             }
             if other.version != input.version {
                 bail!(
                     "{} is of schema {} and {} of schema {}: only traces of one schema can be merged",
-                    shown(&other.path),
+                    text::escape_path(&other.path),
                     other.version,
-                    shown(&input.path),
+                    text::escape_path(&input.path),
                     input.version
                 );
             }
@@ -153,7 +156,10 @@ fn distinct(out: &Path, inputs: &[Input]) -> Result<()> {
         if fs::canonicalize(out)
             .is_ok_and(|out| fs::canonicalize(&input.path).is_ok_and(|input| input == out))
         {
-            bail!("{} is one of the traces to be merged: name another file for the result", shown(out));
+            bail!(
+                "{} is one of the traces to be merged: name another file for the result",
+                text::escape_path(out)
+            );
         }
     }
     Ok(())

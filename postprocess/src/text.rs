@@ -8,7 +8,7 @@ use std::borrow::Cow;
 
 use unicode_width::UnicodeWidthChar;
 
-pub use rpd_escape::{escape, is_unsafe};
+pub use rpd_escape::{escape, escape_path, is_unsafe};
 
 /// Columns `text` takes on a terminal.
 pub fn width(text: &str) -> usize {

@@ -1,6 +1,7 @@
 //! All that the trace says of one event. It is read from the file by its key, when the page asks for it.
 
 use anyhow::Result;
+use rpd_postprocess::library::arguments::address;
 use rpd_postprocess::report::memory::Life;
 use rpd_postprocess::trace::arguments::pairs;
 use rpd_postprocess::trace::{Strings, has_table};
@@ -279,14 +280,6 @@ pub fn remember(
     memory.uses = uses.into_iter().take(MOST_LINKS).map(|call| hit(timeline, call)).collect();
     details.memory = Some(memory);
     Ok(())
-}
-
-/// An address as a trace has it.
-fn address(text: &str) -> Option<u64> {
-    match text.strip_prefix("0x") {
-        Some(hex) => u64::from_str_radix(hex, 16).ok(),
-        None => text.parse().ok(),
-    }
 }
 
 /// Whether a call began while an allocation of its process lived: addresses are used again.

@@ -8,6 +8,7 @@
 use std::cmp::Reverse;
 
 use anyhow::Result;
+use rpd_postprocess::library::arguments::address;
 use rpd_postprocess::trace::arguments::pairs;
 use rpd_postprocess::trace::has_table;
 use rpd_schema::Version;
@@ -97,14 +98,6 @@ fn function(name: &str) -> Option<Does> {
         _ if plain.starts_with("Memset") || plain.starts_with("GraphLaunch") => Does::Launches,
         _ => return None,
     })
-}
-
-/// A handle as arguments have it: `0x7f00`, `64`.
-fn handle(text: &str) -> Option<u64> {
-    match text.strip_prefix("0x") {
-        Some(hex) => u64::from_str_radix(hex, 16).ok(),
-        None => text.parse().ok(),
-    }
 }
 
 /// What a call says.
@@ -334,7 +327,7 @@ fn said(
         let mut rows = rows.query([])?;
         while let Some(row) = rows.next()? {
             let call = row.get_ref(0)?.as_i64().ok().and_then(|id| timeline.event_of(number, false, id));
-            let stream = handle(&text_of(row.get_ref(1)?));
+            let stream = address(&text_of(row.get_ref(1)?));
             if let Some((call, stream)) = call.zip(stream) {
                 found.entry(call).or_default().stream = Some(stream);
             }
@@ -371,8 +364,8 @@ fn said(
         said.does = Some(*does);
         for (key, value) in pairs(&text_of(row.get_ref(2)?)) {
             match key {
-                "stream" | "hStream" => said.stream = said.stream.or_else(|| handle(value)),
-                "event" | "hEvent" => said.event = handle(value),
+                "stream" | "hStream" => said.stream = said.stream.or_else(|| address(value)),
+                "event" | "hEvent" => said.event = address(value),
                 _ => (),
             }
         }

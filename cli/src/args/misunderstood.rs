@@ -41,7 +41,7 @@ pub(crate) fn explained(
     let mut words = env::args_os().skip(1);
     let word = words.next()?;
     let rest = words.next();
-    let name = text::escape(&word.to_string_lossy()).into_owned();
+    let name = text::escape_path(&word);
     if is_trace(&word) {
         let verb = rest.as_deref().and_then(OsStr::to_str).filter(|rest| cli.find_subcommand(rest).is_some());
         return Some(match verb {
@@ -83,7 +83,7 @@ pub(crate) fn value_without_equals(words: &[OsString], command: &OsStr, is_runna
         }
         _ => !is_runnable,
     };
-    let value = text::escape(&command.to_string_lossy()).into_owned();
+    let value = text::escape_path(command);
     is_value
         .then(|| format!("{value} would be the command: {option} takes its value with =: {option}={value}"))
 }

@@ -12,7 +12,6 @@ use rpd_settings::file_name;
 
 use super::destination::{Existing, absolute};
 
-/// See the module.
 pub(crate) struct DurationLog {
     /// As the recorder is to have it.
     location: OsString,
@@ -30,7 +29,7 @@ impl DurationLog {
         if written == Path::new("console") {
             return Ok(DurationLog { location: written.into(), replaced: None });
         }
-        let shown = text::escape(&written.to_string_lossy()).into_owned();
+        let shown = text::escape_path(written);
         if written.as_os_str().is_empty() {
             bail!("the name of a file for the log is missing");
         }

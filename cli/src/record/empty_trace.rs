@@ -79,7 +79,7 @@ fn unheard(silent: &LoadedProcess, command: &Path, at_end: &launch::EndedCommand
 }
 
 fn named(exe: &Path, pid: u32) -> String {
-    format!("{} (process {pid})", text::escape(&exe.to_string_lossy()))
+    format!("{} (process {pid})", text::escape_path(exe))
 }
 
 fn not_loaded(command: &Path) -> String {

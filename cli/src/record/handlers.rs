@@ -58,7 +58,7 @@ impl Handlers {
 
     fn add(&mut self, file: &Path) -> Result<()> {
         let socket = self.socket(self.running.len());
-        let shown = text::escape(&file.to_string_lossy()).into_owned();
+        let shown = text::escape_path(file);
         let is_python = file.extension().is_some_and(|extension| extension == "py");
         let program = if is_python { PathBuf::from("python3") } else { env::current_exe()? };
         let mut command = Command::new(&program);

@@ -30,7 +30,6 @@ pub(crate) struct RunCounts {
     pub(crate) others: u64,
     /// Ranges and marks of the program.
     pub(crate) markers: u64,
-    /// Records lost.
     pub(crate) lost: u64,
     /// Lines that are missing in the duration log.
     pub(crate) log_lost: u64,

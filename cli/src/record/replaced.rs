@@ -10,7 +10,6 @@ use rpd_postprocess::trace;
 use rpd_schema::{Outcome, THE_PROGRAM};
 use rusqlite::Connection;
 
-/// See the module.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct ReplacedInRecording {
     /// Sessions were to replace kernels.

@@ -80,7 +80,6 @@ pub(crate) struct EndedProcess {
     pub(crate) runtime: Option<OtherRuntime>,
     /// Operations recorded.
     pub(crate) ops: u64,
-    /// Records lost.
     pub(crate) lost: u64,
     /// Lines that are missing in its duration log.
     pub(crate) log_lost: u64,

@@ -11,7 +11,6 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use libloading::{Library, Symbol};
 
-/// See the module.
 pub(crate) struct OwnRecorder(Library);
 
 impl OwnRecorder {

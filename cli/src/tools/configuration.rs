@@ -87,7 +87,7 @@ impl Definitions {
     pub(crate) fn read(file: Option<&Path>) -> Result<Definitions> {
         let found = DEFINITIONS.iter().map(Path::new).find(|file| file.is_file());
         let Some(file) = file.or(found) else { return Ok(Definitions::default()) };
-        let shown = text::escape(&file.to_string_lossy()).into_owned();
+        let shown = text::escape_path(file);
         let bytes = fs::read(file).with_context(|| format!("cannot read {shown}"))?;
         serde_json::from_slice(&bytes).with_context(|| format!("{shown} does not say what tools are"))
     }

@@ -64,7 +64,7 @@ pub(crate) fn found(scripts: Vec<Script>) -> Result<Vec<Script>> {
     let place = |mut script: Script| {
         let places: [PathBuf; 2] = [script.path.clone(), Path::new("..").join(&script.path)];
         let Some(place) = places.into_iter().find(|place| place.is_file()) else {
-            bail!("there is no script {}", text::escape(&script.path.to_string_lossy()));
+            bail!("there is no script {}", text::escape_path(&script.path));
         };
         script.path = std::path::absolute(place)?;
         Ok(script)
@@ -77,7 +77,7 @@ pub(crate) fn found(scripts: Vec<Script>) -> Result<Vec<Script>> {
 /// # Errors
 /// When it cannot be run, fails, or takes longer than it may; when a signal came that asks programs to end.
 pub(crate) fn run(script: &Script, environment: &[(String, String)]) -> Result<(), ScriptFailure> {
-    let shown = text::escape(&script.path.to_string_lossy()).into_owned();
+    let shown = text::escape_path(&script.path);
     let line = format!("exec bash \"$0\" {}", script.arguments);
     let mut shell = Command::new("bash");
     shell.args(["-c", &line]).arg(&script.path);

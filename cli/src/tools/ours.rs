@@ -286,7 +286,7 @@ impl ToolPlan {
             if !places.insert(place(&file)) {
                 bail!(
                     "{}: two tools would write this file; give one of them another OUTPUT_FILE",
-                    text::escape(&file.to_string_lossy())
+                    text::escape_path(file)
                 );
             }
         }

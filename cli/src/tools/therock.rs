@@ -1,7 +1,7 @@
 //! Whether ROCm comes from TheRock, which madengine's tool `therock_check` asks before a run: by its command, its Python package, or its manifest.
 
 use std::env;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 /// A file in the directory of a ROCm that comes from TheRock.
@@ -20,11 +20,7 @@ pub(crate) fn found() -> Option<String> {
 
 fn in_directories(mut directories: impl Iterator<Item = PathBuf>, name: &str) -> Option<String> {
     let file = |directory: PathBuf| Some(directory.join(name)).filter(|file| file.is_file());
-    directories.find_map(|directory| file(directory).as_deref().map(shown))
-}
-
-fn shown(file: &Path) -> String {
-    rpd_postprocess::text::escape(&file.to_string_lossy()).into_owned()
+    directories.find_map(|directory| file(directory).as_deref().map(rpd_postprocess::text::escape_path))
 }
 
 /// The package that pip installs.

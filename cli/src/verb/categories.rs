@@ -9,7 +9,7 @@ use clap::Args;
 use rpd_escape::csv_field;
 use rpd_postprocess::region::Region;
 use rpd_postprocess::report::categories::{self, Category, RULES, Rules};
-use rpd_postprocess::text::escape;
+use rpd_postprocess::text;
 use rpd_postprocess::trace;
 
 use crate::args::region::{REGION_HELP, RegionArgs};
@@ -78,7 +78,7 @@ impl Categories {
         let rules = match &self.rules {
             None => Rules::parse(RULES)?,
             Some(path) => {
-                let shown = escape(&path.to_string_lossy()).into_owned();
+                let shown = text::escape_path(path);
                 let text = fs::read_to_string(path).with_context(|| format!("cannot read {shown}"))?;
                 Rules::parse(&text).context(shown)?
             }

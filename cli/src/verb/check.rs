@@ -1,7 +1,7 @@
 //! `rpd check`: whether a trace is what it should be, and mending what can be mended.
 
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
@@ -72,7 +72,7 @@ impl Check {
         if self.repair && obstacle.is_none() {
             repairs = check::repair(file)?;
             if repairs.is_empty() {
-                note(format_args!("{}: nothing to repair", shown(file)));
+                note(format_args!("{}: nothing to repair", text::escape_path(file)));
             } else {
                 verdict = Verdict::of(file, &*notes())?;
             }
@@ -91,14 +91,10 @@ impl Check {
             output::write(|out| write_text(&verdict, &repairs, out))?;
         }
         if let Some(obstacle) = obstacle {
-            bail!("{} was not repaired: {obstacle}", shown(file));
+            bail!("{} was not repaired: {obstacle}", text::escape_path(file));
         }
         Ok(if verdict.count(Severity::Error) == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     }
-}
-
-fn shown(file: &Path) -> String {
-    text::escape(&file.to_string_lossy()).into_owned()
 }
 
 fn write_text(verdict: &Verdict, repairs: &[Repair], out: &mut impl Write) -> io::Result<()> {

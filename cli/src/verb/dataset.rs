@@ -1,7 +1,7 @@
 //! `rpd dataset`: the traces of jobs as Parquet files for DuckDB, Spark and others.
 
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
@@ -183,7 +183,7 @@ impl Dataset {
             return Ok(ExitCode::SUCCESS);
         }
         for part in &added {
-            note(format_args!("{}: {}", shown(&directory), part.in_words()));
+            note(format_args!("{}: {}", text::escape_path(&directory), part.in_words()));
         }
         Ok(ExitCode::SUCCESS)
     }
@@ -218,7 +218,7 @@ impl Extract {
         let rows = |table: &str| restored.rows.get(table).copied().unwrap_or(0);
         note(format_args!(
             "{}: {} and {} of rank {}",
-            shown(&self.output),
+            text::escape_path(&self.output),
             counted(rows("rocpd_op"), "operation", "operations"),
             counted(rows("rocpd_api"), "call", "calls"),
             rank.rank
@@ -245,13 +245,13 @@ impl Extract {
         };
         let noted: Vec<&DatasetFinding> = contents.findings.iter().filter(is_noted).collect();
         for finding in noted.iter().take(MOST_NOTED) {
-            note(format_args!("{}: {}", shown(&self.directory), finding.in_words()));
+            note(format_args!("{}: {}", text::escape_path(&self.directory), finding.in_words()));
         }
         if let Some(more) = noted.len().checked_sub(MOST_NOTED).filter(|more| *more > 0) {
             let more = counted(more as u64, "more finding", "more findings");
             note(format_args!(
                 "{}: {more}: rpd dataset check {}",
-                shown(&self.directory),
+                text::escape_path(&self.directory),
                 contents.in_shell()
             ));
         }
@@ -259,7 +259,7 @@ impl Extract {
 
     /// Why no rank is the one that was asked for.
     fn none_or_several(&self, contents: &DatasetContents, found: usize) -> String {
-        let (dataset, rank) = (shown(&self.directory), self.rank);
+        let (dataset, rank) = (text::escape_path(&self.directory), self.rank);
         if found > 1 {
             return format!("{dataset} has {found} times rank {rank}: name one by --job and --node");
         }
@@ -298,8 +298,4 @@ fn write_text(checked: &Checked, out: &mut impl Write) -> std::io::Result<()> {
             found => counted(found, "finding", "findings"),
         }
     )
-}
-
-fn shown(path: &Path) -> String {
-    text::escape(&path.to_string_lossy()).into_owned()
 }

@@ -47,7 +47,7 @@ impl Deserialize {
             output::write_json(&made)?;
             return Ok(ExitCode::SUCCESS);
         }
-        let shown = text::escape(&self.file.to_string_lossy()).into_owned();
+        let shown = text::escape_path(&self.file);
         let Deserialized { calls, ops, wrong } = made;
         note(format_args!(
             "{shown}: {} and {} made of markers",

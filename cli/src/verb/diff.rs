@@ -203,7 +203,7 @@ fn diff_file<'a>(
 }
 
 fn name(file: &Path) -> String {
-    text::escape(&file.to_string_lossy()).into_owned()
+    text::escape_path(file)
 }
 
 /// Says what of a file counts nowhere.

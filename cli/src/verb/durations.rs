@@ -60,7 +60,7 @@ impl Durations {
     /// When the trace cannot be read or the output not be written.
     pub(crate) fn run(self) -> Result<ExitCode> {
         let notes = notes();
-        let name = text::escape(&self.file.to_string_lossy()).into_owned();
+        let name = text::escape_path(&self.file);
         let (trace, version) = trace::open(&self.file, &*notes)?;
         let selected = Region::from(self.region).select(&trace, version)?;
         let (mut written, mut impossible, mut failed) = (0, 0, None);
@@ -83,7 +83,7 @@ impl Durations {
         match self.output.as_deref().filter(|path| *path != Path::new("-")) {
             None => output::write(|out| write(out))?,
             Some(path) => {
-                let shown = text::escape(&path.to_string_lossy()).into_owned();
+                let shown = text::escape_path(path);
                 if rpd_schema::identify(path).is_ok() {
                     bail!("{shown} is a trace, which stays: name another file for the durations");
                 }

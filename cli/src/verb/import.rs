@@ -69,7 +69,7 @@ impl Import {
     /// What failed; there is no new trace then.
     pub(crate) fn run(self) -> Result<ExitCode> {
         let Tool::Tinygrad(Tinygrad { profile, output, json }) = self.tool;
-        let shown = text::escape(&profile.to_string_lossy()).into_owned();
+        let shown = text::escape_path(&profile);
         let imported = read(&profile, &output, &notes()).with_context(|| format!("cannot import {shown}"))?;
         if json {
             output::write_json(&imported)?;
@@ -111,7 +111,7 @@ impl Import {
 fn say(output: &Path, imported: &Imported) {
     note(format_args!(
         "{}: {}, {}, {}",
-        text::escape(&output.to_string_lossy()),
+        text::escape_path(output),
         counted(imported.operations, "operation", "operations"),
         counted(imported.launches, "launch", "launches"),
         counted(imported.markers, "marker", "markers")

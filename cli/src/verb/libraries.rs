@@ -289,7 +289,7 @@ impl Libraries {
 /// # Errors
 /// When the log cannot be read.
 pub(super) fn each_line(file: &Path, mut take: impl FnMut(&str)) -> Result<()> {
-    let cannot_read = || format!("cannot read the log {}", text::escape(&file.to_string_lossy()));
+    let cannot_read = || format!("cannot read the log {}", text::escape_path(file));
     let log = File::open(file).with_context(cannot_read)?;
     for line in BufReader::new(log).split(b'\n') {
         let line = line.with_context(cannot_read)?;

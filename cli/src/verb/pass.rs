@@ -102,7 +102,7 @@ impl PassVerb {
     pub(crate) fn run(self) -> Result<ExitCode> {
         let PassVerb { pass, target } = self;
         let name = pass.definition().name;
-        let file = text::escape(&target.file.to_string_lossy()).into_owned();
+        let file = text::escape_path(&target.file);
         let outcome = pass::apply(&target.file, &*pass, target.redo, &notes())?;
         let empty = PassReport::default();
         let (report, freshness) = match &outcome {

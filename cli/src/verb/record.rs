@@ -367,7 +367,7 @@ impl Record {
         if executable::is_script_for_the_shell(&program) {
             note(format_args!(
                 "{0} has no #! line, so /bin/sh runs it; if it is for another program: rpd record -- PROGRAM {0}",
-                text::escape(&program.to_string_lossy())
+                text::escape_path(&program)
             ));
         }
 
@@ -529,9 +529,7 @@ impl Record {
                 }
                 if let Some(useless) = recorded.replaced.useless_files() {
                     let trace = match (&destination, &recorded.replaced.trace) {
-                        (Destination::PerProcess(_), Some(trace)) => {
-                            text::escape(&trace.to_string_lossy()).into_owned()
-                        }
+                        (Destination::PerProcess(_), Some(trace)) => text::escape_path(trace),
                         _ => files,
                     };
                     line.push_str(&format!("; {useless}: rpd replacements {trace} says why"));
@@ -571,15 +569,14 @@ fn named(destination: &Destination, written: &Path, report: &RunReport) -> Strin
         Destination::File(trace)
             if file_name::LETTERS.iter().any(|letter| file_name::has(written, *letter)) =>
         {
-            return text::escape(&trace.path().to_string_lossy()).into_owned();
+            return text::escape_path(trace.path());
         }
-        Destination::File(_) => return text::escape(&written.to_string_lossy()).into_owned(),
+        Destination::File(_) => return text::escape_path(written),
         Destination::PerProcess(_) => report.files().into_iter().filter(|file| file.exists()).collect(),
     };
-    let names: Vec<String> =
-        made.iter().take(NAMED).map(|file| text::escape(&file.to_string_lossy()).into_owned()).collect();
+    let names: Vec<String> = made.iter().take(NAMED).map(text::escape_path).collect();
     match made.len().saturating_sub(NAMED) {
-        _ if made.is_empty() => format!("{} (no file)", text::escape(&written.to_string_lossy())),
+        _ if made.is_empty() => format!("{} (no file)", text::escape_path(written)),
         0 => names.join(", "),
         more => format!("{} and {}", names.join(", "), counted(more as u64, "more file", "more files")),
     }

@@ -99,8 +99,7 @@ impl Replacements {
     /// # Errors
     /// When a trace cannot be read or standard output cannot be written.
     pub(crate) fn run(self) -> Result<ExitCode> {
-        let names: Vec<String> =
-            self.files.iter().map(|file| text::escape(&file.to_string_lossy()).into_owned()).collect();
+        let names: Vec<String> = self.files.iter().map(text::escape_path).collect();
         let failed = || format!("cannot read the dispatches of {}", names.join(" and "));
         let notes = notes();
         let is_table = !self.json && !self.csv;

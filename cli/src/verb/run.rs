@@ -103,17 +103,14 @@ impl Run {
         }
         let trace = self.output.or(trace).unwrap_or_else(|| "trace.rpd".into());
         if trace.to_string_lossy().contains("%p") {
-            bail!(
-                "{}: the tools' files are of one trace; leave %p out",
-                text::escape(&trace.to_string_lossy())
-            );
+            bail!("{}: the tools' files are of one trace; leave %p out", text::escape_path(trace));
         }
         let is_recorded = |output: &Output| matches!(output, Output::Copy(path) if ours::place(path) == ours::place(&trace));
         let outputs: Vec<Output> = outputs.into_iter().filter(|output| !is_recorded(output)).collect();
         if outputs.iter().flat_map(Output::files).any(|file| ours::place(&file) == ours::place(&trace)) {
             bail!(
                 "{}: the trace and a tool's file would have this name; name another trace with --output",
-                text::escape(&trace.to_string_lossy())
+                text::escape_path(trace)
             );
         }
         if !self.force {
@@ -121,7 +118,7 @@ impl Run {
             if let Some(path) = there {
                 bail!(
                     "{}: the file exists already; replace what is there with --force",
-                    text::escape(&path.to_string_lossy())
+                    text::escape_path(path)
                 );
             }
         }
@@ -156,15 +153,14 @@ impl Run {
 fn create_directory(file: &Path) -> Result<()> {
     let directory = file.parent().filter(|directory| !directory.as_os_str().is_empty());
     let Some(directory) = directory else { return Ok(()) };
-    fs::create_dir_all(directory)
-        .with_context(|| format!("cannot create {}", text::escape(&directory.to_string_lossy())))
+    fs::create_dir_all(directory).with_context(|| format!("cannot create {}", text::escape_path(directory)))
 }
 
 /// Makes the tools' files of the trace, and says which of them cannot be made.
 fn write_all(outputs: Vec<Output>, trace: &Path) {
     let process = first_process(trace);
     for output in outputs {
-        let shown = |path: &Path| text::escape(&path.to_string_lossy()).into_owned();
+        let shown = |path: &Path| text::escape_path(path);
         let output = match (output.is_of_process(), &process) {
             (false, _) => output,
             (true, Ok(pid)) => output.of_process(pid),

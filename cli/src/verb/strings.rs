@@ -50,7 +50,7 @@ impl Strings {
         }
         let Deduped { before, after, equal, undeclared } = deduped;
         let gone = before - after;
-        let file = text::escape(&self.file.to_string_lossy()).into_owned();
+        let file = text::escape_path(&self.file);
         for Undeclared { table, column, texts } in undeclared {
             let column = format!("(\"{}\", \"{}\")", text::escape(&table), text::escape(&column));
             note(format_args!(

@@ -91,7 +91,7 @@ impl Subclass {
             types: &self.types,
             among: None,
         };
-        let file = text::escape(&self.file.to_string_lossy()).into_owned();
+        let file = text::escape_path(&self.file);
         let (made, unknown) = change(&self.file, "no subclass was made", &notes(), |change| {
             Ok((passes::subclass(change, &subclass, self.redo)?, unknown_members(change.trace, &subclass)?))
         })?;

@@ -85,7 +85,7 @@ impl Trim {
         }
         let summary = summary(&trimmed);
         match destination {
-            TrimOutput::New(out) => note(format_args!("{}: {summary}", text::escape(&out.to_string_lossy()))),
+            TrimOutput::New(out) => note(format_args!("{}: {summary}", text::escape_path(out))),
             TrimOutput::InPlace => note(format_args!("{}: {summary}", text::escape(&trimmed.file))),
             TrimOutput::None => output::write(|out| {
                 use std::io::Write;

@@ -98,7 +98,10 @@ impl View {
     /// Serves the overview of a dataset.
     fn dataset(&self, directory: &Path) -> Result<ExitCode> {
         if self.files.len() > 1 {
-            bail!("{} is a directory, and a dataset is shown alone: name nothing else", shown(directory));
+            bail!(
+                "{} is a directory, and a dataset is shown alone: name nothing else",
+                text::escape_path(directory)
+            );
         }
         if self.live {
             bail!(
@@ -127,8 +130,4 @@ impl View {
         }
         Ok(opened)
     }
-}
-
-fn shown(path: &Path) -> String {
-    text::escape(&path.to_string_lossy()).into_owned()
 }

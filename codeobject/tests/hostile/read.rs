@@ -17,7 +17,6 @@ pub(crate) fn read(bytes: &[u8]) {
     if let Ok(object) = CodeObject::parse(bytes) {
         for kernel in &object.kernels {
             kernel.demangled();
-            kernel.explicit_length();
             object.kernel(&kernel.symbol);
             let need = Need::of(kernel, None, &object.target);
             Occupancy::of(&object.target.processor, &need);

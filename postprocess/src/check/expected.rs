@@ -27,7 +27,6 @@ const LATER_ADDITIONS: [&str; 4] = ["rocpd_stackframe", "stackframe", "ext_dispa
 /// Something that files of a version have.
 #[derive(Debug)]
 pub(crate) struct Expected {
-    /// Its name.
     pub(crate) name: String,
     /// `table`, `view` or `index`.
     pub(crate) kind: String,

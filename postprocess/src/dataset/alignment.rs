@@ -10,7 +10,7 @@ use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
 
 use super::clock::{Host, HostClock};
-use super::place::{DatasetPlace, claim, encoded, read, shown};
+use super::place::{DatasetPlace, claim, encoded, read};
 use super::source::TraceSource;
 use crate::moment;
 use crate::text;
@@ -46,7 +46,7 @@ impl<'a> Alignment<'a> {
         source: &TraceSource,
         job: Option<&str>,
     ) -> Result<Alignment<'a>> {
-        let trace = shown(&source.path);
+        let trace = text::escape_path(&source.path);
         let found = moment::markers(&source.trace, source.version, marker);
         let mut begins = BTreeMap::new();
         for (id, span) in found.with_context(|| format!("cannot read {trace}"))? {

@@ -10,7 +10,7 @@ use serde::Serialize;
 use sha2::{Digest, Sha256};
 
 use super::manifest::{self, Manifest, Manifests, PartFile, files};
-use super::place::{DatasetPlace, TEMPORARY, length, shown};
+use super::place::{DatasetPlace, TEMPORARY, length};
 use super::table::TABLES;
 use super::{hexadecimal, place_of};
 use crate::notes::{SharedNotes, look};
@@ -299,6 +299,6 @@ impl Checked {
     /// The dataset for people.
     #[must_use]
     pub fn shown(&self) -> String {
-        shown(Path::new(&self.dataset))
+        text::escape_path(Path::new(&self.dataset))
     }
 }

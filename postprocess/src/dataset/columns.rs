@@ -17,7 +17,8 @@ use parquet::arrow::arrow_reader::{
 use parquet::file::statistics::Statistics;
 
 use super::manifest::PartFile;
-use super::place::{DatasetPlace, length, shown};
+use super::place::{DatasetPlace, length};
+use crate::text::escape_path;
 
 /// Rows that are in memory at a time.
 const ROWS: usize = 8192;
@@ -32,7 +33,7 @@ pub(super) struct Columns {
 
 /// Says that a file is damaged, and what to do about it.
 pub(super) fn damaged(place: &DatasetPlace, path: &Path) -> String {
-    format!("{} is damaged: rpd dataset check {} says what to do", shown(path), place.in_shell())
+    format!("{} is damaged: rpd dataset check {} says what to do", escape_path(path), place.in_shell())
 }
 
 /// What the decoders of Parquet make of a file. They panic over some that are damaged inside.
@@ -56,16 +57,16 @@ impl Columns {
             Ok(size) => size,
             Err(error) if error.kind() == io::ErrorKind::NotFound => bail!(
                 "{} is not there: somebody replaces it at this moment, or has removed it; rpd dataset check {} says what to do",
-                shown(&path),
+                escape_path(&path),
                 place.in_shell()
             ),
-            Err(error) => return Err(error).with_context(|| format!("cannot read {}", shown(&path))),
+            Err(error) => return Err(error).with_context(|| format!("cannot read {}", escape_path(&path))),
         };
         let damaged: Arc<str> = damaged(place, &path).into();
         if size != part.bytes {
             bail!("{damaged} (it has {size} bytes in place of {})", part.bytes);
         }
-        let file = File::open(&path).with_context(|| format!("cannot read {}", shown(&path)))?;
+        let file = File::open(&path).with_context(|| format!("cannot read {}", escape_path(&path)))?;
         let metadata =
             decoded(&damaged, || Ok(ArrowReaderMetadata::load(&file, ArrowReaderOptions::new())?))?;
         let rows = metadata.metadata().file_metadata().num_rows();

@@ -7,8 +7,9 @@ use anyhow::Result;
 
 use super::check::{DatasetFinding, double, missing_ranks};
 use super::manifest::{Manifest, Manifests, PartFile};
-use super::place::{DatasetPlace, shown};
+use super::place::DatasetPlace;
 use crate::text::counted;
+use crate::text::escape_path;
 
 /// A dataset as it was when it was opened.
 #[derive(Debug)]
@@ -62,7 +63,7 @@ impl DatasetContents {
     /// Its name, for people.
     #[must_use]
     pub fn shown(&self) -> String {
-        shown(&self.place.directory)
+        escape_path(&self.place.directory)
     }
 
     /// Its directory as a word of a shell's line.

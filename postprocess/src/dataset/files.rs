@@ -15,8 +15,9 @@ use tempfile::{NamedTempFile, TempPath};
 use super::cells::Integers;
 use super::hexadecimal;
 use super::manifest::PartFile;
-use super::place::{DatasetPlace, shown, temporary};
+use super::place::{DatasetPlace, temporary};
 use super::table::Table;
+use crate::text::escape_path;
 
 /// Files of one table that are open at a time. Rows are nearly in order of time, so that those of a few slices come together.
 const OPEN: usize = 3;
@@ -219,7 +220,7 @@ fn failure(file: &mut Counted, error: parquet::errors::ParquetError, folder: &Pa
 }
 
 fn cannot_write(path: &Path) -> String {
-    format!("cannot write {}", shown(path))
+    format!("cannot write {}", escape_path(path))
 }
 
 /// A file that counts and digests what is written into it, until it is taken out.

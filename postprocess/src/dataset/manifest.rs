@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::check::{DatasetFinding, named_twice, unusable};
 use super::partition;
-use super::place::{self, DatasetPlace, shown};
+use super::place::{self, DatasetPlace};
 use crate::text;
 
 /// The folder of all manifests.
@@ -202,10 +202,12 @@ pub(super) fn files(folder: &Path) -> Result<Vec<PathBuf>> {
         let entries = match fs::read_dir(&folder) {
             Ok(entries) => entries,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
-            Err(error) => return Err(error).with_context(|| format!("cannot read {}", shown(&folder))),
+            Err(error) => {
+                return Err(error).with_context(|| format!("cannot read {}", text::escape_path(&folder)));
+            }
         };
         for entry in entries {
-            let entry = entry.with_context(|| format!("cannot read {}", shown(&folder)))?;
+            let entry = entry.with_context(|| format!("cannot read {}", text::escape_path(&folder)))?;
             match entry.file_type().is_ok_and(|kind| kind.is_dir()) {
                 true => folders.push(entry.path()),
                 false => found.push(entry.path()),

@@ -74,7 +74,7 @@ impl DatasetPlace {
     /// # Errors
     /// When there is none, or it is of another version.
     pub(super) fn open(directory: &Path) -> Result<DatasetPlace> {
-        let shown = text::escape(&directory.to_string_lossy()).into_owned();
+        let shown = text::escape_path(directory);
         let Some(format) = read::<Format>(&directory.join(DATASET))? else {
             bail!("{shown} is no dataset: it has no {DATASET}; rpd dataset DIR FILE... makes one");
         };
@@ -95,7 +95,7 @@ impl DatasetPlace {
     /// # Errors
     /// When there is something else, or a dataset with other slices.
     pub(super) fn prepare(directory: &Path, append: bool, slice_ns: Option<i64>) -> Result<DatasetPlace> {
-        let shown = text::escape(&directory.to_string_lossy()).into_owned();
+        let shown = text::escape_path(directory);
         let cannot = || format!("cannot make the dataset {shown}");
         fs::create_dir_all(directory).with_context(cannot)?;
         let about = directory.join(DATASET);
@@ -190,7 +190,7 @@ pub(super) fn claim<T: Serialize + DeserializeOwned>(path: &Path, value: &T) -> 
             _ => {}
         }
     }
-    read(path)?.with_context(|| format!("{} went away", shown(path)))
+    read(path)?.with_context(|| format!("{} went away", text::escape_path(path)))
 }
 
 /// A file with the value that has no name yet.
@@ -228,18 +228,15 @@ pub(super) fn read<T: DeserializeOwned>(path: &Path) -> Result<Option<T>> {
         Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
             return Ok(None);
         }
-        Err(error) => return Err(error).with_context(|| format!("cannot read {}", shown(path))),
+        Err(error) => return Err(error).with_context(|| format!("cannot read {}", text::escape_path(path))),
     };
-    serde_json::from_slice(&bytes).map(Some).with_context(|| format!("{} is damaged", shown(path)))
+    serde_json::from_slice(&bytes)
+        .map(Some)
+        .with_context(|| format!("{} is damaged", text::escape_path(path)))
 }
 
 fn cannot_write(path: &Path) -> String {
-    format!("cannot write {}", shown(path))
-}
-
-/// A path for people.
-pub(super) fn shown(path: &Path) -> String {
-    text::escape(&path.to_string_lossy()).into_owned()
+    format!("cannot write {}", text::escape_path(path))
 }
 
 #[cfg(test)]

@@ -166,7 +166,7 @@ impl<'a, 'files> Copy<'a, 'files> {
     /// # Errors
     /// When the trace cannot be read, a file not be written, or a signal came.
     pub(super) fn all(mut self) -> Result<Odd> {
-        let shown = super::place::shown(&self.source.path);
+        let shown = crate::text::escape_path(&self.source.path);
         self.each_block("rocpd_op", &OF_OP, Self::ops).with_context(|| format!("{shown}: operations"))?;
         self.each_block("rocpd_api", &OF_API, Self::calls).with_context(|| format!("{shown}: calls"))?;
         self.each_block("rocpd_monitor", &OF_MONITOR, |copy, block, _| {

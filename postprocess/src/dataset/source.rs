@@ -11,10 +11,10 @@ use sha2::{Digest, Sha256};
 use super::alignment::Alignment;
 use super::cells::From;
 use super::clock::{Host, HostClock, KnownHosts};
-use super::place::shown;
 use super::{AddOptions, hexadecimal};
 use crate::check::writer::recorder;
 use crate::notes::{SharedNotes, watch};
+use crate::text::escape_path;
 use crate::text::{self, counted};
 use crate::trace::clock::{NODE, median, pairs};
 use crate::trace::layout::{Layout, metadata, quote};
@@ -61,7 +61,7 @@ impl TraceSource {
     /// As [`TraceSource::look_at`], and when it is being recorded.
     pub(super) fn open(path: &Path, notes: &SharedNotes) -> Result<TraceSource> {
         let source = TraceSource::look_at(path, notes)?;
-        let shown = shown(path);
+        let shown = escape_path(path);
         if let Some(pid) = recorder(&source.trace).with_context(|| format!("cannot read {shown}"))? {
             bail!(
                 "{shown}: process {pid} is recording into it; add it when that has ended, or a copy made with: rpd trim FILE -o COPY"
@@ -76,7 +76,7 @@ impl TraceSource {
     /// When it is no trace of schema 2 or 3, or cannot be read.
     pub(super) fn look_at(path: &Path, notes: &SharedNotes) -> Result<TraceSource> {
         let (mut trace, version) = rpd_schema::open_read(path)?;
-        let shown = shown(path);
+        let shown = escape_path(path);
         if version == Version::V1 {
             bail!("{shown}: a trace of schema 1, and only schema 2 and 3 can be worked on");
         }
@@ -120,7 +120,7 @@ impl TraceSource {
         options: &AddOptions,
         notes: &SharedNotes,
     ) -> Result<Vec<RankPart>> {
-        let shown = shown(&self.path);
+        let shown = escape_path(&self.path);
         let mut ranks: Vec<RankPart> = Vec::new();
         let mut of_session = Vec::new();
         let (mut without_rank, mut without_clock) = (0, false);

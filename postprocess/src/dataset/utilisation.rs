@@ -39,7 +39,7 @@ pub struct RankUtilisation {
     pub busy_ns: u64,
     /// The same by parts of the axis.
     pub parts: Vec<u64>,
-    /// Operations without a time that can be.
+    /// Operations that end before they begin, or lack one of these times.
     pub impossible: u64,
 }
 
@@ -60,7 +60,7 @@ impl Axis {
 struct Run {
     batches: Batches,
     batch: Batch,
-    /// Which texts of the batch are that of barriers.
+    /// As [`barriers`] says.
     is_barrier: Vec<bool>,
     row: usize,
     last: i64,
@@ -83,6 +83,13 @@ struct Sums {
 }
 
 impl Sums {
+    /// Of no operation yet.
+    fn of(axis: Axis) -> Sums {
+        let found =
+            RankUtilisation { gpus: Vec::new(), busy_ns: 0, parts: vec![0; axis.parts], impossible: 0 };
+        Sums { axis, found, ends: Vec::new(), part: (0, 0, 0) }
+    }
+
     fn add(&mut self, operation: &Operation) {
         let gpus = &mut self.found.gpus;
         let place = gpus.iter().position(|gpu| *gpu == operation.gpu).unwrap_or_else(|| {
@@ -114,7 +121,7 @@ impl Sums {
     }
 }
 
-/// Which texts of the types of operations are that of barriers.
+/// Which texts of the batch are the type of barriers.
 fn barriers(batch: &Batch) -> Result<Vec<bool>> {
     let types = batch.texts(3)?;
     Ok((0..types.len()).map(|key| types.value(key) == BARRIER).collect())
@@ -180,9 +187,7 @@ impl DatasetContents {
             );
         }
         groups.sort_unstable();
-        let none =
-            RankUtilisation { gpus: Vec::new(), busy_ns: 0, parts: vec![0; axis.parts], impossible: 0 };
-        let mut sums = Sums { axis, found: none, ends: Vec::new(), part: (0, 0, 0) };
+        let mut sums = Sums::of(axis);
         let mut groups = groups.into_iter().peekable();
         // By the start of its next operation: each open row group, and that operation.
         let mut next: BinaryHeap<Reverse<(i64, usize)>> = BinaryHeap::new();
@@ -248,9 +253,7 @@ mod tests {
 
     #[test]
     fn operations_that_overlap_count_once_for_each_gpu() {
-        let axis = Axis { begin_ns: 100, span_ns: 40, parts: 4 };
-        let none = RankUtilisation { gpus: Vec::new(), busy_ns: 0, parts: vec![0; 4], impossible: 0 };
-        let mut sums = Sums { axis, found: none, ends: Vec::new(), part: (0, 0, 0) };
+        let mut sums = Sums::of(Axis { begin_ns: 100, span_ns: 40, parts: 4 });
         for (start, end, gpu) in
             [(90, 105, 0), (101, 104, 0), (103, 112, 0), (103, 112, 1), (112, 112, 0), (138, 150, 0)]
         {

@@ -10,11 +10,12 @@ use rusqlite::functions::FunctionFlags;
 use super::AddOptions;
 use super::cells::From;
 use super::clock::HostsOfTrace;
-use super::place::{encoded, shown};
+use super::place::encoded;
 use super::rows::{OF_API, OF_MONITOR, OF_OP, Read};
 use super::source::{RankPart, TraceSource};
 use super::texts::word;
 use crate::notes::SharedNotes;
+use crate::text::escape_path;
 use crate::trace::layout::quote;
 
 /// The function (SQL) that tells which part a row is of, by its id: its number in the temporary table of parts.
@@ -33,7 +34,7 @@ const TABLES: [(&str, &str, &[Read]); 3] =
 pub(crate) fn add(trace: &Connection, path: &Path, with_calls: bool, notes: &SharedNotes) -> Result<()> {
     let source = TraceSource::look_at(path, notes)?;
     let ranks = source.ranks(&HostsOfTrace::default(), None, &AddOptions::default(), notes)?;
-    let cannot = || format!("cannot read {}", shown(path));
+    let cannot = || format!("cannot read {}", escape_path(path));
     add_parts(trace, &source, &ranks).with_context(cannot)?;
     let links = source.layout.table("rocpd_api_ops");
     let links = links.filter(|table| with_calls && table.has("api_id") && table.has("op_id"));

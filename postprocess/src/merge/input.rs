@@ -58,7 +58,7 @@ impl Input {
     /// When it is no trace of schema 2 or 3, cannot be read, or has ids that leave no room for others.
     pub(super) fn of(path: &Path) -> Result<Input> {
         let (trace, version) = rpd_schema::open_read(path)?;
-        let shown = text::escape(&path.to_string_lossy()).into_owned();
+        let shown = text::escape_path(path);
         if version == Version::V1 {
             bail!("{shown}: a trace of schema 1, and only schema 2 and 3 can be worked on");
         }

@@ -220,5 +220,5 @@ pub(super) fn by_marker(
 }
 
 fn shown(input: &Input) -> String {
-    text::escape(&input.path.to_string_lossy()).into_owned()
+    text::escape_path(&input.path)
 }

@@ -57,10 +57,7 @@ impl<'a> MergePlan<'a> {
                 .iter()
                 .position(|input| wanted.is_some() && fs::canonicalize(&input.path).ok() == wanted);
             let Some(at) = at else {
-                bail!(
-                    "--offset: {} is not one of the traces to be merged",
-                    text::escape(&file.to_string_lossy())
-                );
+                bail!("--offset: {} is not one of the traces to be merged", text::escape_path(file));
             };
             given.insert(at, *shift);
         }

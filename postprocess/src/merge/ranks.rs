@@ -106,5 +106,5 @@ fn sessions(inputs: &[Input]) -> impl Iterator<Item = (usize, &SessionInfo)> {
 }
 
 fn shown(input: &Input) -> String {
-    text::escape(&input.path.to_string_lossy()).into_owned()
+    text::escape_path(&input.path)
 }

@@ -95,7 +95,7 @@ impl Tables {
     fn pass(&mut self, inputs: &[Input], definition: &'static Definition) -> Result<()> {
         let with: Vec<&Input> =
             inputs.iter().filter(|input| input.passes.contains_key(definition.name)).collect();
-        let shown = |input: &Input| text::escape(&input.path.to_string_lossy()).into_owned();
+        let shown = |input: &Input| text::escape_path(&input.path);
         let without = inputs.iter().find(|input| !input.passes.contains_key(definition.name));
         if let (Some(changes), Some(with), Some(without)) = (definition.changes, with.first(), without) {
             bail!(

@@ -65,7 +65,7 @@ pub fn change<T>(
 ) -> Result<T> {
     let (mut trace, version) = rpd_schema::open_write(file)?;
     if version == Version::V1 {
-        bail!("{}: a trace of schema 1, and only schema 2 and 3 can be worked on", shown(file));
+        bail!("{}: a trace of schema 1, and only schema 2 and 3 can be worked on", text::escape_path(file));
     }
     let _held = notes.hold_signals().context("cannot install signal handlers")?;
     let done = watch(&mut trace, notes).map_err(Error::from).and_then(|()| {
@@ -90,7 +90,11 @@ pub fn change<T>(
         Ok(result) => return Ok(result),
         Err(error) => error,
     };
-    Err(undone(explain(error, file), &**notes, format!("{what}, and {} is as it was", shown(file))))
+    Err(undone(
+        explain(error, file),
+        &**notes,
+        format!("{what}, and {} is as it was", text::escape_path(file)),
+    ))
 }
 
 /// SQLite's error of a statement that does not fit the tables, where it does not know at which place of the statement.
@@ -115,8 +119,4 @@ pub(crate) fn explain(error: Error, file: &Path) -> Error {
         rusqlite::Error::SqliteFailure(..) => rpd_schema::Error::of_sqlite(file, failure).into(),
         _ => failure.into(),
     }
-}
-
-fn shown(file: &Path) -> String {
-    text::escape(&file.to_string_lossy()).into_owned()
 }

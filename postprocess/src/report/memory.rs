@@ -16,6 +16,7 @@ use serde::Serialize;
 
 use crate::check::outlier::Outliers;
 use crate::check::rule::are_sound;
+use crate::library::arguments::address;
 use crate::pass::sorted::Sorter;
 use crate::region::Selected;
 use crate::trace::ids::Ids;
@@ -210,17 +211,9 @@ fn function(name: &str) -> Option<Does> {
     Some(Does { allocates, place })
 }
 
-/// A number as arguments have it: `0x77400000`, `64`.
-fn quantity(text: &str) -> Option<u64> {
-    match text.strip_prefix("0x") {
-        Some(hex) => u64::from_str_radix(hex, 16).ok(),
-        None => text.parse().ok(),
-    }
-}
-
 /// The first of these arguments that is a number.
 fn argument(text: &str, keys: &[&str]) -> Option<u64> {
-    keys.iter().find_map(|key| arguments::value(text, key).and_then(quantity))
+    keys.iter().find_map(|key| arguments::value(text, key).and_then(address))
 }
 
 /// The bytes that a call asks for.

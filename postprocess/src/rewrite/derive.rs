@@ -201,7 +201,7 @@ fn put_into<T>(
     let _held = notes.hold_signals().context("cannot install signal handlers")?;
     let directory = path.parent().context("a directory is no trace")?;
     let growing = Growing::within(directory)
-        .with_context(|| format!("cannot make a file in {}", text::escape(&directory.to_string_lossy())))?;
+        .with_context(|| format!("cannot make a file in {}", text::escape_path(directory)))?;
     let done = grown(&growing, fill).and_then(|(file, result)| {
         put(file, place, &path)?;
         Ok(result)
@@ -218,10 +218,9 @@ fn put_into<T>(
     {
         return Err(there_already(path));
     }
-    let shown = |path: &Path| text::escape(&path.to_string_lossy()).into_owned();
     let outcome = match place {
-        TracePlace::New(path) => format!("{} was not made", shown(path)),
-        TracePlace::Of(path) => format!("{} is as it was", shown(path)),
+        TracePlace::New(path) => format!("{} was not made", text::escape_path(path)),
+        TracePlace::Of(path) => format!("{} is as it was", text::escape_path(path)),
     };
     Err(undone(explain(error, &path), &**notes, outcome))
 }
@@ -252,7 +251,7 @@ pub(crate) fn target(place: TracePlace<'_>) -> Result<PathBuf> {
         TracePlace::New(path) if fs::symlink_metadata(path).is_ok() => Err(there_already(path)),
         TracePlace::New(path) if let Some(left) = left_beside(path) => bail!(
             "{} is of a trace that is gone, and would be taken for a part of the new one: remove it or name another trace",
-            text::escape(&left.to_string_lossy())
+            text::escape_path(left)
         ),
         TracePlace::New(path) => Ok(std::path::absolute(path)?),
         TracePlace::Of(path) => Ok(path.canonicalize()?),
@@ -270,7 +269,7 @@ fn left_beside(path: &Path) -> Option<PathBuf> {
 }
 
 fn there_already(path: &Path) -> Error {
-    anyhow!("{}: the file exists already; name another or remove it", text::escape(&path.to_string_lossy()))
+    anyhow!("{}: the file exists already; name another or remove it", text::escape_path(path))
 }
 
 fn encoding(trace: &Path) -> Result<String> {

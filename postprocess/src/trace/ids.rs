@@ -60,7 +60,6 @@ impl Ids {
         self.0.contains(id.cast_unsigned())
     }
 
-    /// Whether there is none.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -94,7 +93,6 @@ impl Ids {
         self.0
     }
 
-    /// How many there are.
     pub(crate) fn len(&self) -> u64 {
         self.0.len()
     }

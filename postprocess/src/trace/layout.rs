@@ -38,7 +38,6 @@ pub(crate) struct TableLayout {
 /// A column.
 #[derive(Debug)]
 pub(crate) struct Column {
-    /// Its name.
     pub(crate) name: String,
     /// Whether its declared type makes numbers of it: `integer`, `bigint`, `bool`.
     pub(crate) is_integer: bool,

@@ -27,7 +27,6 @@ pub(crate) struct Report {
     session: Option<u32>,
     /// Calls, operations and markers in the file.
     events: u64,
-    /// Records lost.
     lost: u64,
     /// Recorded launches that had no operation when recording was last stopped: their kernels were not known to have completed.
     launches_without_op: u64,

@@ -21,7 +21,6 @@ pub struct RpdState {
     session: i64,
     /// Calls, operations and markers that are in the file.
     events: u64,
-    /// Records lost.
     lost: u64,
     /// Complaints so far, whether they were printed or not.
     problems: u64,

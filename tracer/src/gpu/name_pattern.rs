@@ -11,7 +11,6 @@ use rpd_transport::recorder::Recorder;
 
 use super::kernels;
 
-/// See the module.
 pub(crate) struct NamePattern {
     variable: &'static str,
     regex: Regex,

@@ -9,6 +9,8 @@ use bytemuck::{Pod, Zeroable};
 
 pub(crate) type Status = u32;
 pub(crate) const SUCCESS: Status = 0;
+/// HSA_STATUS_ERROR.
+pub(crate) const ERROR: Status = 0x1000;
 /// HSA_STATUS_CU_MASK_REDUCED: as asked for, but for what HSA_CU_MASK withholds.
 pub(crate) const CU_MASK_REDUCED: Status = 44;
 

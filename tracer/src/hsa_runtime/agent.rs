@@ -105,19 +105,18 @@ impl Gpus {
         self.0.iter().find(|gpu| gpu.node == node)
     }
 
-    /// All of them.
     pub(crate) fn all(&self) -> &[Gpu] {
         &self.0
     }
 
-    /// How many.
     pub(crate) fn len(&self) -> usize {
         self.0.len()
     }
 }
 
-unsafe extern "C-unwind" fn collect(agent: Agent, agents: *mut c_void) -> Status {
-    // SAFETY: `find` passes its vector.
+/// What the runtime calls for each agent, with the vector to put it into.
+pub(super) unsafe extern "C-unwind" fn collect(agent: Agent, agents: *mut c_void) -> Status {
+    // SAFETY: those that have this called pass their vector.
     unsafe { &mut *agents.cast::<Vec<Agent>>() }.push(agent);
     SUCCESS
 }

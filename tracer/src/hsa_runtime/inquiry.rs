@@ -6,7 +6,6 @@ use rpd_preload::loaded::Loaded;
 
 use super::abi::{AgentGetInfo, AsyncCopyEnable, IterateAgents, SystemGetInfo};
 
-/// See the module.
 #[derive(Clone, Copy)]
 pub(crate) struct Inquiry {
     pub(crate) system_get_info: SystemGetInfo,

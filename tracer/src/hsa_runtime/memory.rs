@@ -6,7 +6,7 @@ use std::ptr::{self, NonNull};
 use rpd_transport::records::NO_GPU;
 
 use super::abi::*;
-use super::agent::{Gpu, Gpus};
+use super::agent::{self, Gpu, Gpus};
 
 /// The runtime's functions for it.
 pub(crate) struct MemoryFunctions {
@@ -73,7 +73,7 @@ impl MemoryFunctions {
     pub(crate) unsafe fn kernargs(&self, agents: &[Agent], size: usize) -> Option<NonNull<u8>> {
         let mut all: Vec<Agent> = Vec::new();
         // SAFETY: `collect` matches the callback's type and gets the vector it expects, only during the call.
-        unsafe { (self.iterate_agents)(collect_agents, (&raw mut all).cast()) };
+        unsafe { (self.iterate_agents)(agent::collect, (&raw mut all).cast()) };
         let mut pools = all.into_iter().flat_map(|agent| self.pools(agent));
         let pool = pools.find(|pool| self.is_global(*pool, KERNARG))?;
         let mut memory = ptr::null_mut();
@@ -191,12 +191,6 @@ impl MemoryFunctions {
         let status = unsafe { (self.pool_get_info)(pool, info, (&raw mut value).cast()) };
         (status == SUCCESS).then_some(value)
     }
-}
-
-unsafe extern "C-unwind" fn collect_agents(agent: Agent, agents: *mut c_void) -> Status {
-    // SAFETY: `kernargs` passes its vector.
-    unsafe { &mut *agents.cast::<Vec<Agent>>() }.push(agent);
-    SUCCESS
 }
 
 unsafe extern "C-unwind" fn collect_pools(pool: Pool, pools: *mut c_void) -> Status {

@@ -52,7 +52,6 @@ impl QueueFunctions {
     }
 }
 
-/// See the module.
 pub(crate) struct OwnQueue {
     functions: QueueFunctions,
     queue: NonNull<Queue>,

@@ -11,7 +11,6 @@ use super::counting::CountingConfig;
 use super::probe::ProbeConfig;
 use super::validate::ValidationConfig;
 
-/// See the module.
 pub(super) struct CacheConfig {
     /// The directory with the candidates. None where instrumented kernels of the application itself are all that was asked for.
     pub(super) cache: Option<PathBuf>,
@@ -36,7 +35,6 @@ pub(super) fn get() -> Option<&'static CacheConfig> {
     CONFIG.get()
 }
 
-/// Reads the variables.
 pub(crate) fn read(env: &mut Env<'_>) {
     let alternate = Alternate::read(env);
     let validation = ValidationConfig::read(env);

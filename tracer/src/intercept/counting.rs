@@ -167,7 +167,6 @@ impl Geometry {
     }
 }
 
-/// See the module.
 pub(super) struct CountingKernel {
     config: &'static CountingConfig,
     /// Its number in records.

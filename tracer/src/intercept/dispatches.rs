@@ -7,7 +7,6 @@ use super::alternate::mix;
 /// With `random`, one dispatch in so many is instrumented, as in omniprobe.
 const RANDOM: u64 = 100;
 
-/// See the module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Dispatches {
     All,

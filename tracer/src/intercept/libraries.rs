@@ -11,7 +11,6 @@ use rpd_preload::library::{self, LoadedLibrary};
 use rpd_settings::library_filter::{LibraryFilter, LibraryVerdict};
 use rpd_transport::log;
 
-/// See the module.
 pub(super) struct Libraries {
     filter: Option<LibraryFilter>,
     /// What is loaded, with the name of each without symbolic links.

@@ -10,7 +10,6 @@ use crate::hsa_runtime::code::CodeFunctions;
 use crate::hsa_runtime::memory::MemoryFunctions;
 use crate::hsa_runtime::own_queue::QueueFunctions;
 
-/// See the module.
 #[derive(Clone, Copy)]
 pub(crate) struct Runtime {
     pub(crate) code: &'static CodeFunctions,

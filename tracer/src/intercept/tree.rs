@@ -72,7 +72,6 @@ pub(super) struct News {
 }
 
 impl News {
-    /// Whether there are none.
     pub(super) fn is_empty(&self) -> bool {
         self.paths.is_empty() && !self.everything
     }
@@ -117,7 +116,6 @@ fn is_candidate(path: &Path) -> bool {
     path.extension() == Some(OsStr::new(EXTENSION))
 }
 
-/// See the module.
 pub(super) struct Tree {
     root: PathBuf,
     files: BTreeMap<PathBuf, Stamps>,

@@ -48,7 +48,6 @@ use rpd_transport::recorder::{self, Recorder};
 use rpd_transport::records::Call;
 use rpd_transport::source::{CallText, GpuFacts, Loading, Source};
 
-/// The source.
 pub(crate) struct Cuda;
 
 impl Source for Cuda {

@@ -35,7 +35,6 @@ use device::SampledGpu;
 use metric::Metric;
 use sampler::Sampler;
 
-/// The source.
 pub(crate) struct Monitor;
 
 /// How long its lock may take, which its holders keep for moments.

@@ -16,7 +16,6 @@ use rpd_preload::environment::put;
 use rpd_preload::library::own_path;
 use rpd_transport::source::{Loading, Source};
 
-/// The source.
 pub(crate) struct Nvtx;
 
 impl Source for Nvtx {

@@ -10,7 +10,6 @@ use rpd_transport::source::Source;
 
 use crate::guard::{bytes, with_recorder_without_points};
 
-/// The source.
 pub(crate) struct Rpd;
 
 impl Source for Rpd {

@@ -301,7 +301,7 @@ impl Jobs {
         let file = directory.path().join(file_name(&self.overview.jobs[track.job], rank, slice));
         *locked(&open.directory) = Some(directory);
         // Nobody knows the file that it is in.
-        let place = text::escape(&file.to_string_lossy()).into_owned();
+        let place = text::escape_path(&file);
         let named = |error: Error| {
             anyhow!(format!("{error:#}").replace(&place, &format!("the trace of rank {}", rank.rank)))
         };

@@ -38,7 +38,7 @@ impl OutputArgs {
         match self.path().filter(|path| is_packed(path)) {
             Some(path) => bail!(
                 "{}: this format is not compressed by gzip; name a file that does not end in .gz",
-                text::escape(&path.to_string_lossy())
+                text::escape_path(path)
             ),
             None => Ok(()),
         }
@@ -61,7 +61,7 @@ impl OutputArgs {
             });
             return explained(flushed, "standard output");
         };
-        let shown = text::escape(&path.to_string_lossy()).into_owned();
+        let shown = text::escape_path(path);
         if rpd_schema::identify(path).is_ok() {
             bail!("{shown} is a trace, which stays: name another file");
         }

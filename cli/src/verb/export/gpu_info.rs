@@ -87,7 +87,7 @@ impl GpuInfo {
             let sensor = options.sensor.name();
             note(format_args!(
                 "{} has no readings of the sensor {sensor}: rpd record --monitor {sensor} records them where the machine has that sensor",
-                text::escape(&self.file.to_string_lossy())
+                text::escape_path(&self.file)
             ));
         }
         Ok(ExitCode::SUCCESS)

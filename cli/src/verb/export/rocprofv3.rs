@@ -1,6 +1,6 @@
 //! `rpd export rocprofv3`, `rpd export rocprofv3-csv`: the JSON and the tables of AMD's rocprofv3.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
@@ -118,23 +118,23 @@ impl Rocprofv3Csv {
         if self.output.file_name().is_none() {
             bail!(
                 "{}: names of files cannot begin so; give -o such as run or directory/run",
-                shown(&self.output)
+                text::escape_path(&self.output)
             );
         }
         for table in &wanted {
             let file = rocprofv3::table_file(&self.output, table);
             if rpd_schema::identify(&file).is_ok() {
-                bail!("{} is a trace, which stays: name other files with -o", shown(&file));
+                bail!("{} is a trace, which stays: name other files with -o", text::escape_path(&file));
             }
             if file.is_file() && !self.force {
                 bail!(
                     "{}: the file exists already; name others with -o, or replace what is there with --force",
-                    shown(&file)
+                    text::escape_path(&file)
                 );
             }
         }
         let notes = notes();
-        let name = shown(&self.file);
+        let name = text::escape_path(&self.file);
         let (trace, version) = trace::open(&self.file, &*notes)?;
         let region: Region = self.region.into();
         let (exported, tables) = rocprofv3::tables((&trace, version), &region, &*notes, &wanted)
@@ -142,7 +142,7 @@ impl Rocprofv3Csv {
         let written: Vec<&str> = tables.iter().map(|table| table.name).collect();
         for table in tables {
             let path = rocprofv3::table_file(&self.output, table.name);
-            let cannot = || format!("cannot write {}", shown(&path));
+            let cannot = || format!("cannot write {}", text::escape_path(&path));
             let mut file = OutputFile::at(&path, &*notes).with_context(cannot)?;
             table.write(file.file()).with_context(cannot)?;
             file.finish().with_context(cannot)?;
@@ -152,14 +152,13 @@ impl Rocprofv3Csv {
         for table in wanted.into_iter().filter(|table| !written.contains(table)) {
             let file = rocprofv3::table_file(&self.output, table);
             if file.is_file() {
-                note(format_args!("{} stays as it was: this export has no rows for it", shown(&file)));
+                note(format_args!(
+                    "{} stays as it was: this export has no rows for it",
+                    text::escape_path(&file)
+                ));
             }
         }
         note_processes(exported);
         Ok(ExitCode::SUCCESS)
     }
-}
-
-fn shown(path: &Path) -> String {
-    text::escape(&path.to_string_lossy()).into_owned()
 }

@@ -80,7 +80,7 @@ impl TimelineArgs {
         export: impl FnOnce(&Source<'_>, &mut (dyn Write + Send)) -> Result<T>,
     ) -> Result<(String, T)> {
         let notes = notes();
-        let name = text::escape(&self.file.to_string_lossy()).into_owned();
+        let name = text::escape_path(&self.file);
         let (trace, version) = trace::open(&self.file, &*notes)?;
         let region = self.region.into();
         let source = Source { file: &self.file, trace: (&trace, version), region: &region, notes: &*notes };

@@ -140,7 +140,7 @@ fn run(
     limit: Duration,
     progress: &dyn Notes,
 ) -> Result<Timing, String> {
-    let shown = text::escape(&program.to_string_lossy()).into_owned();
+    let shown = text::escape_path(program);
     let mut started = process::Command::new(program);
     started.args(&command.arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let cannot = |error: std::io::Error| format!("{shown} cannot be run: {error}");

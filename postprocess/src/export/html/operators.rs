@@ -247,7 +247,6 @@ impl OperatorTexts<'_> {
 pub(super) struct AllOperatorSums {
     sorted: Sorted<Shown>,
     next: Option<Shown>,
-    /// How many there are.
     pub(super) count: u64,
     /// Of all, ns.
     pub(super) total_ns: u64,

@@ -18,7 +18,6 @@ const LONGEST_OP: i64 = 1 << 53;
 pub(crate) struct Calls {
     /// In the order in which a stack takes them.
     pub(crate) sorted: Sorted<StackCall>,
-    /// How many there are.
     pub(crate) count: u64,
     /// Calls whose times, process or thread cannot be.
     pub(crate) impossible_calls: u64,

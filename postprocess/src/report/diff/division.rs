@@ -16,7 +16,6 @@ const AT_ONCE: usize = 64;
 /// A part of a run, of all files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct RunPart {
-    /// Its file.
     pub(super) file: usize,
     pub(super) role: Role,
     /// How long the marker was open, ns.

@@ -25,7 +25,6 @@ impl SampledTime {
         other.0.iter().for_each(|(gpu, ns)| self.add(*gpu, *ns));
     }
 
-    /// Whether there is none.
     pub(in crate::report) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -29,8 +29,8 @@ pub(super) struct Instrumented {
     own: HashMap<(u32, String), OwnKernel>,
     /// The symbols of all that it has ever loaded: it may have unloaded them when something is said of them.
     symbols: BTreeSet<String>,
-    /// Whose code object is the application's: nothing is to be unloaded.
-    nobodys: OnceLock<Arc<LoadedCandidate>>,
+    /// Stands for the code objects of the application's, which are not ours to unload.
+    of_application: OnceLock<Arc<LoadedCandidate>>,
     pools: HashMap<u32, Arc<Pool>>,
     /// By their numbers in records: what has begun goes on when files change.
     probes: HashMap<KernelId, Arc<Probe>>,
@@ -56,7 +56,7 @@ struct Found {
 }
 
 impl Instrumented {
-    /// The application has loaded it.
+    /// The application has loaded an instrumented kernel.
     pub(super) fn add(&mut self, gpu: &Gpu, original: Original, facts: rpd_codeobject::Kernel) {
         let code_object = kernels::get(original.kernel).and_then(|kernel| kernel.code_object);
         let own = OwnKernel { object: original.object, bytes: original.bytes, code_object, facts };
@@ -64,7 +64,7 @@ impl Instrumented {
         self.own.insert((gpu.index, own.facts.symbol.clone()), own);
     }
 
-    /// The application has unloaded these kernel objects.
+    /// The application has unloaded the kernels at these addresses.
     pub(super) fn forget(&mut self, objects: &[u64]) {
         self.own.retain(|_, own| !objects.contains(&own.object));
     }
@@ -186,11 +186,11 @@ impl Loader {
         };
         let (object, facts, code_object, bytes) =
             (own.object, own.facts.clone(), own.code_object, own.bytes.clone());
-        let nobodys = || {
+        let never_unloaded = || {
             let (said_long, is_launched) = (AtomicBool::new(false), AtomicBool::new(false));
             Arc::new(LoadedCandidate { executable: None, said_long, is_launched })
         };
-        let loaded = Arc::clone(self.instrumented.nobodys.get_or_init(nobodys));
+        let loaded = Arc::clone(self.instrumented.of_application.get_or_init(never_unloaded));
         let outcome = self.of_the_program(wanted.gpu);
         Some(Found { plan, object, loaded, outcome, facts, code_object, bytes })
     }

@@ -28,7 +28,6 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const MOST_WAITING: usize = 32 << 20;
 const ROOM_PATIENCE: Duration = Duration::from_millis(500);
 
-/// See the module.
 pub(super) struct UserHandler {
     socket: PathBuf,
     /// What it calls itself, once it was asked.

@@ -12,7 +12,6 @@ use crate::intercept::runtime::Runtime;
 /// How long a copy of a few bytes may take.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// See the module.
 pub(super) struct MessageMemory {
     reader: Reader,
     descriptor: u64,

@@ -32,7 +32,6 @@ const GLANCE: Duration = Duration::from_millis(1);
 /// All of them, for the end of the runtime.
 static POOLS: Mutex<Vec<Arc<Pool>>> = Mutex::new(Vec::new());
 
-/// See the module.
 pub(crate) struct Pool {
     pub(super) config: &'static ProbeConfig,
     runtime: Runtime,

@@ -31,7 +31,6 @@ const LEAST_BUFFERS: usize = 64;
 
 /// CUPTI, as this process has it.
 pub(super) struct Attachment {
-    /// The process.
     pub(super) pid: u32,
     pub(super) cupti: &'static Cupti,
     pub(super) driver: &'static Driver,

@@ -10,7 +10,6 @@ use super::functions::Capture;
 /// Captures that are remembered of each kind, the latest.
 const MOST: usize = 64;
 
-/// See the module.
 #[derive(Default)]
 pub(super) struct Captures {
     /// Those without an end: thread and begin.

@@ -8,7 +8,6 @@ use rpd_transport::env::Env;
 
 use super::filter::CudaFilter;
 
-/// See the module.
 #[derive(Debug, Default)]
 pub(super) struct CudaConfig {
     /// The library that the user names.
@@ -28,7 +27,6 @@ pub(super) fn get() -> &'static CudaConfig {
     CONFIG.get_or_init(CudaConfig::default)
 }
 
-/// Reads the variables.
 pub(super) fn configure(env: &mut Env<'_>) {
     let config = CudaConfig::read(env);
     CONFIG.get_or_init(|| config);

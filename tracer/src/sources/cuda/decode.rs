@@ -90,7 +90,6 @@ impl CausingCall {
     const NONE: CausingCall = CausingCall { id: correlation::NONE, is_described: false, is_launch: false };
 }
 
-/// See the module.
 pub(super) struct Decoder {
     recorder: &'static Recorder,
     functions: &'static Functions,

@@ -23,7 +23,6 @@ const TAKEN: [&str; 16] = [
     "LibraryLoad",
 ];
 
-/// See the module.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct CudaFilter {
     /// Arguments are recorded.

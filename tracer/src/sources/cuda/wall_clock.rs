@@ -15,7 +15,6 @@ const MOST: usize = 1200;
 /// How often both are read, of which the reading that took the shortest counts.
 const TRIES: u32 = 5;
 
-/// See the module.
 #[derive(Default)]
 pub(super) struct WallClock {
     /// In the order of CLOCK_REALTIME: that time, and what CLOCK_MONOTONIC is less.

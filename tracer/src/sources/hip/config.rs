@@ -27,7 +27,6 @@ impl HipCalls {
     }
 }
 
-/// See the module.
 #[derive(Debug, Default)]
 pub(super) struct HipConfig {
     /// Functions of the HIP API whose calls are recorded.
@@ -43,7 +42,6 @@ pub(super) fn get() -> &'static HipConfig {
     CONFIG.get_or_init(HipConfig::default)
 }
 
-/// Reads the variables.
 pub(super) fn configure(env: &mut Env<'_>) {
     let config = HipConfig::read(env);
     CONFIG.get_or_init(|| config);

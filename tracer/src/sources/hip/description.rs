@@ -150,7 +150,6 @@ pub(crate) enum StreamPlace {
 /// One function, with the layout of its arguments.
 #[derive(Debug)]
 pub(crate) struct Api {
-    /// Its name.
     pub(crate) name: &'static str,
     /// First version with this layout.
     since: &'static str,

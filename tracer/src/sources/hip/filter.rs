@@ -22,7 +22,6 @@ const LEFT_OUT: [&str; 14] = [
     "hipEventCreateWithFlags",
 ];
 
-/// See the module.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct HipFilter {
     /// Whether functions are recorded that are not named below.

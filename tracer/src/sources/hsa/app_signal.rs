@@ -327,7 +327,7 @@ fn is_of_copy(times: Times, submitted: u64, now: u64) -> bool {
 
 /// hsa_signal_destroy.
 pub(super) unsafe extern "C-unwind" fn destroy(signal: Signal) -> Status {
-    let Some(hsa) = get() else { return 0x1000 };
+    let Some(hsa) = get() else { return ERROR };
     if hsa.usable() {
         guard((), || hsa.app_signals.release(hsa, signal));
     }

@@ -71,7 +71,7 @@ fn state(hsa: &Hsa) -> Option<MutexGuard<'static, CodeState>> {
 
 fn status(body: impl FnOnce(&'static Hsa) -> Status) -> Status {
     // The hooks are only in the table after HSA was set.
-    get().map_or(0x1000, body)
+    get().map_or(ERROR, body)
 }
 
 /// hsa_code_object_reader_create_from_memory.

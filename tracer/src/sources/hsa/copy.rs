@@ -43,7 +43,7 @@ pub(super) unsafe extern "C-unwind" fn async_copy(
     deps: *const Signal,
     completion: Signal,
 ) -> Status {
-    let Some(hsa) = get() else { return 0x1000 };
+    let Some(hsa) = get() else { return ERROR };
     let call = |completion| {
         let copy = hsa.originals.memory_async_copy;
         // SAFETY: the caller's arguments, passed on.
@@ -68,7 +68,7 @@ pub(super) unsafe extern "C-unwind" fn async_copy_on_engine(
 ) -> Status {
     let Some((hsa, copy)) = get().and_then(|hsa| Some((hsa, hsa.originals.memory_async_copy_on_engine?)))
     else {
-        return 0x1000;
+        return ERROR;
     };
     let call = |completion| {
         // SAFETY: the caller's arguments, passed on.
@@ -91,7 +91,7 @@ pub(super) unsafe extern "C-unwind" fn async_copy_rect(
     deps: *const Signal,
     completion: Signal,
 ) -> Status {
-    let Some(hsa) = get() else { return 0x1000 };
+    let Some(hsa) = get() else { return ERROR };
     let call = |completion| {
         let copy = hsa.originals.memory_async_copy_rect;
         // SAFETY: the caller's arguments, passed on.
@@ -131,7 +131,7 @@ pub(super) unsafe extern "C-unwind" fn async_batch_copy(
     deps: *const Signal,
 ) -> Status {
     let Some((hsa, copy)) = get().and_then(|hsa| Some((hsa, hsa.originals.memory_async_batch_copy?))) else {
-        return 0x1000;
+        return ERROR;
     };
     // SAFETY: the caller's arguments, passed on.
     let status = unsafe { copy(copies, count, dep_count, deps) };
@@ -238,7 +238,7 @@ fn describe(hsa: &Hsa, job: &Job<'_>, completion: Signal, start: u64, end: u64) 
 
 /// hsa_amd_profiling_async_copy_enable: stays on, copies without times would be lost.
 pub(super) unsafe extern "C-unwind" fn async_copy_enable(enable: bool) -> Status {
-    let Some(hsa) = get() else { return 0x1000 };
+    let Some(hsa) = get() else { return ERROR };
     // SAFETY: the caller's argument, or on where we need times.
     unsafe { (hsa.originals.async_copy_enable)(enable || hsa.usable()) }
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::state::{get, unload};
 use crate::guard::guard;
-use crate::hsa_runtime::abi::{SUCCESS, Status};
+use crate::hsa_runtime::abi::{ERROR, SUCCESS, Status};
 
 /// Calls of hsa_init that no hsa_shut_down has taken back.
 static USERS: AtomicU32 = AtomicU32::new(0);
@@ -17,7 +17,7 @@ pub(super) fn begin() {
 
 /// hsa_init.
 pub(super) unsafe extern "C-unwind" fn init() -> Status {
-    let Some(hsa) = get() else { return 0x1000 };
+    let Some(hsa) = get() else { return ERROR };
     // SAFETY: no arguments.
     let status = unsafe { (hsa.originals.init)() };
     if status == SUCCESS {
@@ -28,7 +28,7 @@ pub(super) unsafe extern "C-unwind" fn init() -> Status {
 
 /// hsa_shut_down: the last one ends the runtime.
 pub(super) unsafe extern "C-unwind" fn shut_down() -> Status {
-    let Some(hsa) = get() else { return 0x1000 };
+    let Some(hsa) = get() else { return ERROR };
     let users = USERS.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |users| users.checked_sub(1));
     if users == Ok(1) {
         guard((), unload);

@@ -34,7 +34,7 @@ const DRAIN: Duration = Duration::from_secs(1);
 /// How long to wait for the list of queues, which is held for moments: the holder may be the thread that is asked to wait.
 const PATIENCE: Duration = Duration::from_millis(100);
 
-/// A queue whose packets we see. Freed never: the runtime keeps its address.
+/// A queue whose packets we see. It is never freed: the runtime keeps its address.
 pub(super) struct HwQueue {
     /// The runtime it belongs to.
     pub(super) hsa: &'static Hsa,
@@ -114,7 +114,7 @@ pub(super) unsafe extern "C-unwind" fn create(
     group_segment: u32,
     queue: *mut *mut Queue,
 ) -> Status {
-    let Some(hsa) = get() else { return 0x1000 };
+    let Some(hsa) = get() else { return ERROR };
     // HIP may have come after the runtime, and it needs a queue before anything else runs.
     guard((), known::notice);
     let gpu = hsa.known.gpus.of(agent).filter(|_| hsa.usable());
@@ -171,7 +171,7 @@ pub(super) unsafe extern "C-unwind" fn counted_acquire(
 ) -> Status {
     static SAID: AtomicBool = AtomicBool::new(false);
     let Some((hsa, acquire)) = get().and_then(|hsa| Some((hsa, hsa.originals.counted_queue_acquire?))) else {
-        return 0x1000;
+        return ERROR;
     };
     // SAFETY: the caller's arguments, passed on.
     let status = unsafe { acquire(agent, kind, priority, callback, data, flags, queue) };
@@ -193,7 +193,7 @@ pub(super) unsafe extern "C-unwind" fn intercept_create(
     group_segment: u32,
     queue: *mut *mut Queue,
 ) -> Status {
-    let Some(hsa) = get() else { return 0x1000 };
+    let Some(hsa) = get() else { return ERROR };
     match hsa.known.gpus.of(agent).filter(|_| hsa.usable() && kind != COOPERATIVE) {
         // SAFETY: the caller's arguments.
         Some(gpu) => unsafe {
@@ -324,7 +324,7 @@ impl RunAhead {
 
 /// hsa_queue_destroy: first the times of what ran on the queue.
 pub(super) unsafe extern "C-unwind" fn destroy(queue: *mut Queue) -> Status {
-    let Some(hsa) = get() else { return 0x1000 };
+    let Some(hsa) = get() else { return ERROR };
     let state = if hsa.usable() { guard(None, || forget(hsa, queue)) } else { None };
     // SAFETY: the caller's argument, passed on.
     let status = unsafe { (hsa.originals.queue_destroy)(queue) };
@@ -385,7 +385,7 @@ impl Queues {
 
 /// hsa_amd_profiling_set_profiler_enabled: queues we time stay enabled.
 pub(super) unsafe extern "C-unwind" fn set_profiler_enabled(queue: *mut Queue, enable: i32) -> Status {
-    let Some(hsa) = get() else { return 0x1000 };
+    let Some(hsa) = get() else { return ERROR };
     if enable == 0 && hsa.usable() && hsa.queues.get(queue as usize).is_some() {
         return SUCCESS;
     }
@@ -399,7 +399,7 @@ pub(super) unsafe extern "C-unwind" fn set_cu_mask(
     bits: u32,
     mask: *const u32,
 ) -> Status {
-    let Some(hsa) = get() else { return 0x1000 };
+    let Some(hsa) = get() else { return ERROR };
     // SAFETY: the caller's arguments, passed on.
     let status = unsafe { (hsa.originals.set_cu_mask)(queue, bits, mask) };
     if status == SUCCESS || status == CU_MASK_REDUCED {
@@ -426,7 +426,7 @@ pub(super) struct Ends {
 }
 
 impl Ends {
-    /// Both ends of a queue's rings, with room for `capacity` dispatches.
+    /// Those of a queue that is not there yet.
     pub(super) fn new(in_flight: InFlightReceiver, spare: rtrb::Producer<Signal>) -> Ends {
         Ends { queue: None, in_flight, spare }
     }

@@ -21,8 +21,8 @@ pub(super) unsafe extern "C-unwind" fn create(
     descriptors: *mut Described,
     count: u32,
 ) -> Status {
-    let Some(hsa) = get() else { return 0x1000 };
-    let Some(original) = hsa.originals.create_described else { return 0x1000 };
+    let Some(hsa) = get() else { return ERROR };
+    let Some(original) = hsa.originals.create_described else { return ERROR };
     let gpu = hsa.known.gpus.of(agent).filter(|_| hsa.usable() && !descriptors.is_null());
     let Some(gpu) = gpu else {
         // SAFETY: the caller's arguments, passed on.

@@ -13,7 +13,6 @@ use rpd_transport::env::Env;
 
 use super::metric::Metric;
 
-/// See the module.
 #[derive(Clone, Debug)]
 pub(super) struct MonitorConfig {
     /// What is sampled; nothing: the source is off.
@@ -51,7 +50,6 @@ pub(super) fn get() -> &'static MonitorConfig {
     CONFIG.get_or_init(|| MonitorConfig::read(&mut Env::new(&|_| None)))
 }
 
-/// Reads the variables.
 pub(super) fn configure(env: &mut Env<'_>) {
     let config = MonitorConfig::read(env);
     CONFIG.get_or_init(|| config);

@@ -303,7 +303,6 @@ pub(super) fn gpus() -> Vec<GpuFacts> {
     gpus
 }
 
-/// See the module.
 pub(super) struct NvmlDevice {
     nvml: &'static Nvml,
     handle: Handle,

@@ -36,7 +36,6 @@ const MISSED: u64 = 10;
 /// Nor where it comes so much later than the last one, ns, if that is more. A busy machine may hold the thread up for less.
 const PAUSED: u64 = 500_000_000;
 
-/// See the module.
 pub(super) struct Runs {
     open: Vec<Option<Open>>,
     /// Time from one sample to the next: no value is taken to last longer than that after its last sample, but for those of buffers.

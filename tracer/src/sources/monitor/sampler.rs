@@ -45,7 +45,6 @@ struct Shared {
     vram_totals: Vec<Option<u64>>,
 }
 
-/// See the module.
 pub(super) struct Sampler {
     /// The recorder that it samples for.
     pub(super) epoch: u32,

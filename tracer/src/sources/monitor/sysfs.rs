@@ -42,7 +42,6 @@ pub(super) struct SysfsSensor {
     used: Option<usize>,
 }
 
-/// See the module.
 #[derive(Debug)]
 pub(super) struct SysfsDevice {
     directory: PathBuf,

@@ -9,13 +9,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use rpd_transport::marker;
 use rpd_transport::process_range;
-use rpd_transport::recorder::{self, Recorder};
 use rpd_transport::records::Stack;
 
 use super::abi::EventAttributes;
 use super::registry::{self, Domain, RegisteredText};
 use super::text;
-use crate::guard::guard;
+use crate::guard::{self, guard, with_recorder};
 
 /// A function, whatever its signature: its callback id says that.
 #[derive(Clone, Copy)]
@@ -59,33 +58,25 @@ pub(super) static CORE2: &[(u32, FunctionAddress)] = &[
 /// Process ranges of NVTX and of roctx have ids of their own; this tells them apart.
 const NVTX_RANGE: u64 = 1 << 63;
 
-fn with(act: impl FnOnce(&'static Recorder)) {
-    guard((), || {
-        if let Some(recorder) = recorder::get() {
-            act(recorder);
-        }
-    });
-}
-
 fn mark(text: &[u8]) {
-    with(|recorder| marker::mark(recorder, marker::USER_MARKER.as_bytes(), text));
+    with_recorder(|recorder| marker::mark(recorder, marker::USER_MARKER.as_bytes(), text));
 }
 
 fn start(text: &[u8]) -> u64 {
     static LAST: AtomicU64 = AtomicU64::new(0);
     let id = LAST.fetch_add(1, Ordering::Relaxed) + 1;
-    with(|recorder| process_range::start(recorder, id | NVTX_RANGE, text));
+    with_recorder(|recorder| process_range::start(recorder, id | NVTX_RANGE, text));
     id
 }
 
 fn push(stack: Stack, text: &[u8]) -> c_int {
-    with(|recorder| marker::push(recorder, stack, marker::USER_MARKER.as_bytes(), text));
+    with_recorder(|recorder| marker::push(recorder, stack, marker::USER_MARKER.as_bytes(), text));
     guard(0, || marker::level_up(stack))
 }
 
 fn pop(stack: Stack) -> c_int {
     let Some(level) = guard(None, || marker::level_down(stack)) else { return -1 };
-    with(|recorder| marker::pop(recorder, stack));
+    with_recorder(|recorder| marker::pop(recorder, stack));
     level
 }
 
@@ -103,7 +94,7 @@ extern "C-unwind" fn mark_ex(event: EventPointer) {
 
 extern "C-unwind" fn mark_a(message: Narrow) {
     // SAFETY: as above.
-    mark(unsafe { text::narrow(message) });
+    mark(unsafe { guard::bytes(message) });
 }
 
 extern "C-unwind" fn mark_w(message: Wide) {
@@ -118,7 +109,7 @@ extern "C-unwind" fn range_start_ex(event: EventPointer) -> u64 {
 
 extern "C-unwind" fn range_start_a(message: Narrow) -> u64 {
     // SAFETY: as above.
-    start(unsafe { text::narrow(message) })
+    start(unsafe { guard::bytes(message) })
 }
 
 extern "C-unwind" fn range_start_w(message: Wide) -> u64 {
@@ -127,7 +118,7 @@ extern "C-unwind" fn range_start_w(message: Wide) -> u64 {
 }
 
 extern "C-unwind" fn range_end(id: u64) {
-    with(|recorder| process_range::stop(recorder, id | NVTX_RANGE));
+    with_recorder(|recorder| process_range::stop(recorder, id | NVTX_RANGE));
 }
 
 extern "C-unwind" fn range_push_ex(event: EventPointer) -> c_int {
@@ -137,7 +128,7 @@ extern "C-unwind" fn range_push_ex(event: EventPointer) -> c_int {
 
 extern "C-unwind" fn range_push_a(message: Narrow) -> c_int {
     // SAFETY: as above.
-    push(Stack::NVTX, unsafe { text::narrow(message) })
+    push(Stack::NVTX, unsafe { guard::bytes(message) })
 }
 
 extern "C-unwind" fn range_push_w(message: Wide) -> c_int {
@@ -176,7 +167,7 @@ extern "C-unwind" fn domain_register_string_a(
     string: Narrow,
 ) -> *const RegisteredText {
     // SAFETY: as above.
-    guard(ptr::null(), || registry::text(unsafe { text::narrow(string) }))
+    guard(ptr::null(), || registry::text(unsafe { guard::bytes(string) }))
 }
 
 extern "C-unwind" fn domain_register_string_w(_domain: *const Domain, string: Wide) -> *const RegisteredText {
@@ -186,7 +177,7 @@ extern "C-unwind" fn domain_register_string_w(_domain: *const Domain, string: Wi
 
 extern "C-unwind" fn domain_create_a(name: Narrow) -> *const Domain {
     // SAFETY: as above.
-    guard(ptr::null(), || registry::domain(unsafe { text::narrow(name) }))
+    guard(ptr::null(), || registry::domain(unsafe { guard::bytes(name) }))
 }
 
 extern "C-unwind" fn domain_create_w(name: Wide) -> *const Domain {

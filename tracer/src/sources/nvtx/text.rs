@@ -1,18 +1,9 @@
 //! The text of a marker, from the forms that NVTX has for it.
 
 use std::borrow::Cow;
-use std::ffi::{CStr, c_char};
 
 use super::abi::{EventAttributes, message_type, payload_type};
-
-/// The bytes of a narrow string; none for null.
-///
-/// # Safety
-/// `text` is null or NUL-terminated and stays as it is for the caller's use of the result.
-pub(super) unsafe fn narrow<'a>(text: *const c_char) -> &'a [u8] {
-    // SAFETY: the caller's promise.
-    if text.is_null() { &[] } else { unsafe { CStr::from_ptr(text) }.to_bytes() }
-}
+use crate::guard;
 
 /// A wide string as UTF-8; what is no character becomes U+FFFD.
 ///
@@ -46,7 +37,7 @@ pub(super) unsafe fn of_event<'a>(event: *const EventAttributes) -> Cow<'a, [u8]
     // SAFETY: the type says which member of the union is set; strings end with 0; handles are those that we gave.
     unsafe {
         match event.message_type {
-            message_type::ASCII => Cow::Borrowed(narrow(event.message.ascii)),
+            message_type::ASCII => Cow::Borrowed(guard::bytes(event.message.ascii)),
             message_type::UNICODE => Cow::Owned(wide(event.message.unicode)),
             message_type::REGISTERED => match event.message.registered.as_ref() {
                 Some(registered) => Cow::Borrowed(&registered.0),
