@@ -8,8 +8,7 @@ use std::time::Duration;
 use rpd_preload::lock::{lock, lock_within};
 use rpd_settings::quantity::MILLISECOND;
 
-use crate::config::LONGEST_WAIT;
-use crate::env::Env;
+use crate::env::{Env, LONGEST_WAIT};
 use crate::records::budget::Budget;
 use crate::records::ring::{self, Consumer, Producer, Tally};
 use crate::{cgroup, log};

@@ -5,18 +5,16 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rpd_duration_log::LogFormat;
-use rpd_settings::file_name;
 use rpd_settings::quantity::MILLISECOND;
 use rpd_settings::rotation::Rotation;
 
 use crate::buffers::BufferConfig;
-use crate::env::Env;
+pub use crate::env::Template;
+use crate::env::{Env, LONGEST_WAIT};
 use crate::host::{self, FileId};
 use crate::log::LogConfig;
 use crate::switch::Schedule;
 
-/// How long a wait may be set to last.
-pub(crate) const LONGEST_WAIT: Duration = Duration::from_secs(600);
 /// How large a file may be set to become, bytes. No size at all is no limit.
 const FILE: RangeInclusive<u64> = 0..=1 << 50;
 
@@ -143,22 +141,6 @@ pub enum LogLocation {
     Console(Option<FileId>),
     /// A file or a device, by its absolute path when the library was loaded.
     File(Template),
-}
-
-/// The path of a file with `%p` and the like still in it; relative only where there was no working directory.
-#[derive(Debug, Clone)]
-pub struct Template(PathBuf);
-
-impl Template {
-    /// `path` from the working directory of now.
-    pub fn new(path: &Path) -> Template {
-        Template(std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf()))
-    }
-
-    /// The file of the calling process, as [`file_name`] says.
-    pub fn expanded(&self) -> PathBuf {
-        file_name::of_process(&self.0)
-    }
 }
 
 #[cfg(test)]

@@ -5,11 +5,30 @@
 
 use std::ffi::OsString;
 use std::ops::RangeInclusive;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rpd_settings::quantity::{self, MEBIBYTE, SECOND};
 use rpd_settings::{file_name, variable};
+
+/// How long a wait may be set to last.
+pub(crate) const LONGEST_WAIT: Duration = Duration::from_secs(600);
+
+/// The path of a file with `%p` and the like still in it; relative only where there was no working directory.
+#[derive(Debug, Clone)]
+pub struct Template(pub(crate) PathBuf);
+
+impl Template {
+    /// `path` from the working directory of now.
+    pub fn new(path: &Path) -> Template {
+        Template(std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf()))
+    }
+
+    /// The file of the calling process, as [`file_name`] says.
+    pub fn expanded(&self) -> PathBuf {
+        file_name::of_process(&self.0)
+    }
+}
 
 /// The environment, and what is wrong with it.
 pub struct Env<'a> {

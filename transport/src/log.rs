@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use rpd_preload::lock::lock_within;
 use rpd_preload::stderr;
 
-use crate::config::Template;
+use crate::env::Template;
 
 static LEVEL: AtomicU8 = AtomicU8::new(0);
 /// Where lines go that do not go to standard error.
