@@ -326,9 +326,10 @@ impl Loader {
             self.libraries.look_again();
             loaded.into_iter().for_each(|original| self.want(original, &mut symbols));
             symbols.iter().for_each(|symbol| self.reconsider(symbol));
+            // What is chosen needs memory for arguments from the first dispatch on.
+            self.bring_memory();
             answer(asked);
             self.watch_uncounted();
-            self.bring_memory();
             packet::say_refusals();
             self.retire();
             let now = clock::read(Clock::ThreadCpu);
