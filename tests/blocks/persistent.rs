@@ -119,7 +119,10 @@ fn a_kernel_that_is_left_out_is_beside_others_too() {
     let arguments = ["both=20", "both=20", "20"].map(String::from);
     let ran = recorded(&dir, &arguments).env("LOGDUR_FILTER", "^meet$").run();
     assert_eq!(met(&ran), [true, true, true], "{ran}");
-    assert_eq!(counted(&dir), (vec![false; 5], [FIRST, BESIDE].map(String::from).to_vec()), "{ran}");
+    // Until the recorder has looked at it, the other one counts as one that waits: the first launch may have had it beside itself already.
+    let (is_counted, reasons) = counted(&dir);
+    assert_eq!(is_counted, [false; 5], "{ran}");
+    assert!(reasons == [BESIDE] || reasons == [FIRST, BESIDE], "{ran}");
 }
 
 /// LDS that makes one workgroup fit on a compute unit, whatever its registers; and workgroups that do not wait.
