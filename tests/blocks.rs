@@ -8,7 +8,9 @@ use std::collections::BTreeMap;
 
 use rpd_simgpu::counts;
 
-use crate::harness::{Dir, Loading, Ran, Run, Trace, aql_code_object, not_tested, program, recorder, rpd};
+use crate::harness::{
+    Dir, HeldThread, Loading, Ran, Run, Trace, aql_code_object, not_tested, program, recorder, rpd,
+};
 use crate::probe::code_with;
 
 /// The kernels of blocks.hip.
@@ -231,6 +233,10 @@ fn counted_collatz(trace: &Trace) -> (i64, i64) {
     (sum("dispatches"), sum("waves"))
 }
 
+/// What the recorder says before the number of dispatches of collatz that came before it was rewritten.
+const EARLY: &str =
+    "(the program): dispatches of collatz that came before it was rewritten were not counted: ";
+
 /// Without waiting, each dispatch is counted, or among those of which the recorder says that they came before the kernel was rewritten.
 #[test]
 fn kernels_that_nobody_waits_for() {
@@ -239,12 +245,29 @@ fn kernels_that_nobody_waits_for() {
     let run = with(Run::new(&dir, rpd()), &arguments).arg(program("blocks"));
     let ran = with(run, &["collatz=30", "pause=10", "collatz=30"]).run();
     ran.expect(0);
-    let after = " dispatches of collatz were not counted: it was not yet rewritten";
-    let early = ran.stderr.lines().find_map(|line| line.strip_suffix(after)?.split(' ').next_back());
+    let early = ran.stderr.lines().find_map(|line| line.split_once(EARLY)).map(|(_, count)| count);
     let early: i64 = early.map_or(0, |number| number.parse().unwrap());
     let (dispatches, waves) = counted_collatz(&dir.trace("t.rpd"));
     assert_eq!((dispatches + early, waves), (60, dispatches * WAVES), "{ran}");
     assert!(dispatches >= 30, "those after the pause: {ran}");
+}
+
+/// The same for kernels that are gone, or whose program ends, before they were rewritten.
+#[test]
+fn kernels_that_are_gone_before_they_are_rewritten() {
+    let dir = Dir::new();
+    let module = format!("module={}", aql_code_object("gfx900").display());
+    let run = with(counted(&dir, "count,no-wait"), &["collatz", "pause=10", &module, "pause=10"]);
+    let running = run.start();
+    let held = HeldThread::of(&running, "rpd-candidates");
+    dir.wait_for_rows("trace.rpd", "select count(*) from op where description = 'aql_count'", 3);
+    drop(held);
+    let ran = running.finish();
+    ran.expect(0);
+    let said = "dispatches of aql_count that came before it was rewritten were not counted: 1";
+    assert_eq!(ran.stderr.matches(said).count(), 1, "{ran}");
+    let sql = format!("select count(*) from ext_candidate where reason = '{said}'");
+    assert_eq!(dir.trace("trace.rpd").number(&sql), 3, "{ran}");
 }
 
 /// What happens to programs: each behaves as without counting, and what was counted is of whole dispatches.

@@ -143,6 +143,7 @@ pub(crate) fn abort(deadline: Duration) {
     if is_on() {
         probe::abort(deadline);
         counting::finish(deadline);
+        packet::say_early();
     }
 }
 
@@ -151,6 +152,7 @@ pub(crate) fn finish() {
     if is_on() {
         probe::finish();
         counting::finish(COUNTERS);
+        packet::say_early();
         gate::forget();
     }
 }

@@ -52,8 +52,8 @@ pub(crate) struct Probe {
     /// at once with the registers that counting takes: they may hang. Without this they run as they are
     #[arg(long, requires = "auto")]
     any_grid: bool,
-    /// With --auto, whoever loads code does not wait until its kernels have been rewritten: dispatches before that run as they are, and are not
-    /// counted. The recorder says how many
+    /// With --auto, a thread that loads code does not wait until its kernels are rewritten. Dispatches before that are not counted; the
+    /// recorder says how many there were
     #[arg(long, requires = "auto")]
     no_wait: bool,
     /// Only kernels in whose demangled names this regular expression is found

@@ -70,6 +70,13 @@ impl Choice {
         Choice { uncounted: Some(uncounted), ..Choice::new(Alternate::Never, Vec::new(), None) }
     }
 
+    /// Says how many dispatches came before the kernel was rewritten.
+    pub(super) fn say_early(&self) {
+        if let Some(early) = self.uncounted.as_ref().and_then(|uncounted| uncounted.early.as_ref()) {
+            early.say();
+        }
+    }
+
     /// Says in which launches candidates could not run: the first of each candidate, once.
     pub(super) fn say_refusals(&self) {
         for planned in &self.planned {

@@ -23,6 +23,8 @@ use rpd_transport::records::KernelId;
 
 use super::dispatches::Dispatches;
 use super::gate::DispatchPlace;
+use super::outcomes;
+use crate::gpu::{kernels, selection};
 
 pub(super) use self::counters::{BlockCounters, CountedBlock, CounterMemory, finish};
 pub(super) use self::waiting::WaitingUse;
@@ -65,8 +67,9 @@ impl CountingConfig {
     }
 
     /// A kernel of which nothing is known yet.
-    pub(super) fn unknown(&'static self) -> Uncounted {
-        Uncounted { config: self, history: Arc::default(), early: Some(Arc::default()) }
+    pub(super) fn unknown(&'static self, kernel: KernelId) -> Uncounted {
+        let early = EarlyDispatches { kernel, count: AtomicU64::new(0) };
+        Uncounted { config: self, history: Arc::default(), early: Some(Arc::new(early)) }
     }
 
     /// A kernel that is not counted, and whose workgroups may wait for each other.
@@ -117,8 +120,29 @@ impl CountingWords {
 pub(super) struct Uncounted {
     config: &'static CountingConfig,
     history: Arc<WaitingHistory>,
-    /// Recorded dispatches that came before it was rewritten.
-    pub(super) early: Option<Arc<AtomicU64>>,
+    /// None where it will not be rewritten.
+    pub(super) early: Option<Arc<EarlyDispatches>>,
+}
+
+/// Recorded dispatches of a kernel that came before it was rewritten.
+#[derive(Default)]
+pub(super) struct EarlyDispatches {
+    kernel: KernelId,
+    count: AtomicU64,
+}
+
+impl EarlyDispatches {
+    /// Says how many there were, once, if the kernel was to be counted.
+    pub(super) fn say(&self) {
+        let count = self.count.swap(0, Ordering::Relaxed);
+        let name = kernels::get(self.kernel).filter(|_| count > 0).map(|kernel| kernel.name());
+        if let Some(name) = name.filter(|name| selection::has(name) && !kernels::is_runtimes(name)) {
+            outcomes::refuse(
+                "",
+                format!("dispatches of {name} that came before it was rewritten were not counted: {count}"),
+            );
+        }
+    }
 }
 
 impl Uncounted {
@@ -130,7 +154,7 @@ impl Uncounted {
         recorded: bool,
     ) -> Option<WaitingUse> {
         if let Some(early) = self.early.as_ref().filter(|_| recorded) {
-            early.fetch_add(1, Ordering::Relaxed);
+            early.count.fetch_add(1, Ordering::Relaxed);
         }
         let enter = || self.config.waiting.enter(place, is_in_order, &self.history);
         self.config.keeps_grids().then(enter)
@@ -178,8 +202,8 @@ pub(super) struct CountingKernel {
     launched: AtomicU64,
     /// Dispatches that found no slot.
     missed: AtomicU64,
-    /// Dispatches before this kernel was there.
-    early: Arc<AtomicU64>,
+    /// Of the application's kernel.
+    early: Arc<EarlyDispatches>,
     /// There was a dispatch with workgroups that are too large for its registers.
     too_large: AtomicBool,
     /// There was one whose workgroups may wait for each other, and would no longer all run at once.
@@ -216,7 +240,7 @@ impl CountingKernel {
         kernel: KernelId,
         objects: &[u64],
         rewritten: counting::CountedKernel,
-        early: Arc<AtomicU64>,
+        early: Arc<EarlyDispatches>,
     ) -> CountingKernel {
         let slot = |object: &u64| CounterSlot {
             object: *object,
@@ -602,9 +626,9 @@ mod tests {
         drop(kernel.enter((0, 1, 1), true));
         let begins = || kernel.begin((0, 1, 2), &launch(256, 256), beside_others(Some(3)), true).is_ok();
         assert!(begins(), "alone");
-        let unknown = kernel.config.unknown();
+        let unknown = kernel.config.unknown(3);
         let used = [true, false, true].map(|recorded| unknown.begin((0, 2, 1), true, recorded));
-        let early = unknown.early.as_ref().map(|early| early.load(Ordering::Relaxed));
+        let early = unknown.early.as_ref().map(|early| early.count.load(Ordering::Relaxed));
         assert_eq!((early, used.iter().flatten().count()), (Some(2), 3));
         assert!(!begins() && kernel.is_beside.load(Ordering::Relaxed), "beside one that is not known");
         // Also later, and beside one that is left out.
@@ -617,7 +641,7 @@ mod tests {
         assert!(used.is_some() && left_out.early.is_none());
         assert!(kernel.begin((0, 1, 2), &launch(256, 256), beside_others(Some(3)), true).is_err());
         // Where the user says so nobody waits.
-        assert!(large(true, true).config.unknown().begin((0, 2, 1), true, true).is_none());
+        assert!(large(true, true).config.unknown(3).begin((0, 2, 1), true, true).is_none());
     }
 
     /// What the thread pays that launches a kernel: no memory is allocated, whatever is chosen. docs/speed.md has what this prints.
@@ -639,7 +663,7 @@ mod tests {
             while kernel.ended.pop().is_some() {}
             taken
         };
-        let (waiting, unknown) = (large(true, false), kernel.config.unknown());
+        let (waiting, unknown) = (large(true, false), kernel.config.unknown(3));
         let others = allocation_counter::measure(|| {
             let begun =
                 [1, 2].map(|queue| waiting.begin((0, queue, 1), &shape, beside_others(Some(3)), true));

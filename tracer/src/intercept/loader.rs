@@ -115,7 +115,7 @@ pub(super) fn loaded(runtime: Runtime, kernels: Vec<Original>) {
         return;
     }
     if let Some(counting) = &config.counting {
-        let new = |kernel: &Original| (kernel.object, Choice::uncounted(counting.unknown()));
+        let new = |kernel: &Original| (kernel.object, Choice::uncounted(counting.unknown(kernel.kernel)));
         packet::publish_new(kernels.iter().map(new));
     }
     requests.loaded.extend(kernels);
@@ -144,7 +144,7 @@ pub(super) fn loaded(runtime: Runtime, kernels: Vec<Original>) {
 /// See [`super::unloaded`].
 pub(super) fn unloaded(objects: &[u64]) {
     // Their addresses may be those of other kernels at once.
-    objects.iter().for_each(|object| packet::publish(*object, None));
+    objects.iter().for_each(|object| packet::unload(*object));
     let Some(mut requests) = lock_within(&REQUESTS, PATIENCE) else { return };
     requests.unload(objects);
     ASKED.notify_all();
@@ -465,7 +465,7 @@ impl Loader {
             return;
         }
         // This thread may have published what it found out meanwhile.
-        objects.iter().for_each(|object| packet::publish(*object, None));
+        objects.iter().for_each(|object| packet::unload(*object));
         for wanted in self.wanted.values_mut() {
             wanted.retain(|wanted| !objects.contains(&wanted.object));
         }

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::sync::Mutex;
 
 use rpd_preload::lock::lock;
+use rpd_schema::THE_PROGRAM;
 use rpd_transport::log;
 use rpd_transport::source::{CandidateText, Outcome};
 
@@ -47,6 +48,18 @@ pub(super) fn add(outcome: CandidateText) -> usize {
         false => log::problem(&line),
     }
     number
+}
+
+/// Says why a kernel of the program's own, for that processor, is not counted.
+pub(super) fn refuse(target: &str, reason: String) {
+    add(CandidateText {
+        path: THE_PROGRAM.into(),
+        sha256: String::new(),
+        target: target.to_string(),
+        loaded: 0,
+        outcome: Outcome::Refused,
+        reason,
+    });
 }
 
 /// The name of a kernel for people, with the candidate that it is of.

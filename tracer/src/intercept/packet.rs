@@ -56,6 +56,19 @@ pub(super) fn publish(object: u64, choice: Option<Choice>) {
     }
 }
 
+/// Kernels of which nothing is known yet will not be rewritten any more: says how many dispatches of them were not counted.
+pub(super) fn say_early() {
+    read(&TABLE).values().for_each(|choice| choice.say_early());
+}
+
+/// The object is gone.
+pub(super) fn unload(object: u64) {
+    if let Some(choice) = present(object) {
+        choice.say_early();
+    }
+    publish(object, None);
+}
+
 /// What runs in the place of `object` now.
 pub(super) fn present(object: u64) -> Option<Arc<Choice>> {
     read(&TABLE).get(&object).cloned()

@@ -6,9 +6,8 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use rpd_preload::lock::{lock, lock_within};
-use rpd_schema::THE_PROGRAM;
 use rpd_transport::records::Analyzed;
-use rpd_transport::source::{AnalysisText, Block, CandidateText, Finding, Outcome};
+use rpd_transport::source::{AnalysisText, Block, Finding};
 use rpd_transport::{analyzed, log, recorder};
 
 use super::CountingKernel;
@@ -155,7 +154,7 @@ pub(in crate::intercept) struct BlockCounters {
     blocks: Vec<CountedBlock>,
     slots: Mutex<Vec<ReadSlot>>,
     /// Which reasons of [`BlockCounters::refuse_launches`] were said.
-    said: [AtomicBool; 5],
+    said: [AtomicBool; 4],
 }
 
 /// What is known of a slot.
@@ -283,9 +282,7 @@ impl BlockCounters {
 
     /// Says, once for each reason, that some launches run the application's kernel.
     fn refuse_launches(&self) {
-        let is_early = AtomicBool::new(self.kernel.early.load(Ordering::Relaxed) > 0);
         let reasons = [
-            (&is_early, "it was not yet rewritten"),
             (
                 &self.kernel.too_large,
                 "its workgroups have too many waves for the registers that it needs when it is counted",
@@ -309,15 +306,10 @@ impl BlockCounters {
             if !happened.load(Ordering::Relaxed) || said.swap(true, Ordering::Relaxed) {
                 continue;
             }
-            let (name, gpu) = (self.name(), self.gpu);
-            outcomes::add(CandidateText {
-                path: THE_PROGRAM.into(),
-                sha256: String::new(),
-                target: gpu.target.clone(),
-                loaded: 0,
-                outcome: Outcome::Refused,
-                reason: format!("{name} is not counted on GPU {} in some launches: {why}", gpu.index),
-            });
+            outcomes::refuse(
+                &self.gpu.target,
+                format!("{} is not counted on GPU {} in some launches: {why}", self.name(), self.gpu.index),
+            );
         }
     }
 
@@ -327,13 +319,7 @@ impl BlockCounters {
 
     /// Says how many dispatches were not counted, and why.
     fn say_missed(&self) {
-        let early = self.kernel.early.load(Ordering::Relaxed);
-        if early > 0 {
-            log::problem(&format!(
-                "{early} dispatches of {} were not counted: it was not yet rewritten",
-                self.name()
-            ));
-        }
+        self.kernel.early.say();
         let missed = self.kernel.missed.load(Ordering::Relaxed);
         if missed > 0 {
             log::problem(&format!(
