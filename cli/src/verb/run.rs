@@ -160,18 +160,17 @@ fn create_directory(file: &Path) -> Result<()> {
 fn write_all(outputs: Vec<Output>, trace: &Path) {
     let process = first_process(trace);
     for output in outputs {
-        let shown = |path: &Path| text::escape_path(path);
         let output = match (output.is_of_process(), &process) {
             (false, _) => output,
             (true, Ok(pid)) => output.of_process(pid),
             (true, Err(error)) => {
-                let directory = output.path().parent().map(shown).unwrap_or_default();
+                let directory = output.path().parent().map(text::escape_path).unwrap_or_default();
                 note(format_args!("no files in {directory}: {error:#}"));
                 continue;
             }
         };
         if let Err(error) = write(&output, trace) {
-            note(format_args!("cannot make {}: {error:#}", shown(output.path())));
+            note(format_args!("cannot make {}: {error:#}", text::escape_path(output.path())));
         }
     }
 }
