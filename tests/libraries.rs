@@ -729,6 +729,7 @@ fn collectives_have_their_bytes_and_bandwidth() {
             (Some("rccl"), Some(2), Some(2)),
             "{of}"
         );
+        assert_eq!(of["bytes"].as_f64(), Some(bytes), "{of}");
         let rate = 2.0 * bytes / of["gpu_ns"].as_f64().unwrap();
         assert!((of["gb_per_s"].as_f64().unwrap() - rate).abs() < 1e-9, "{of}");
         assert!((of["bus_gb_per_s"].as_f64().unwrap() - rate * factor).abs() < 1e-9, "{of}");

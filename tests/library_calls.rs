@@ -203,6 +203,7 @@ fn configurations_have_time_speed_kernels_and_a_command() {
     assert_eq!(of("ncclGroupEnd", "")["operations"], 0);
     for (of, ranks) in [(four, 4.0), (two, 2.0)] {
         let (ns, calls) = (of["gpu_ns"].as_f64().unwrap(), of["calls"].as_f64().unwrap());
+        assert_eq!(of["bytes"], 4096, "{of}");
         let algorithm = 4096.0 * calls / ns;
         assert!((of["gb_per_s"].as_f64().unwrap() - algorithm).abs() < 1e-9, "{of}");
         let bus = algorithm * 2.0 * (ranks - 1.0) / ranks;

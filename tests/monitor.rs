@@ -757,7 +757,7 @@ fn rpd_monitor_knows_nvidias_gpus_and_says_which_are_not_there() {
     assert!(values(&rows_of(&dir.trace("other.rpd"), 0, "power")).is_empty());
     fs::remove_file(dir.path("other.rpd")).unwrap();
     let ran = chosen("0,7");
-    assert!(ran.expect(1).stderr.contains("1 of the GPUs 0, 7 are there: "), "{ran}");
+    assert!(ran.expect(1).stderr.contains("of the GPUs 0, 7 only 1 can be sampled: "), "{ran}");
     assert!(!dir.path("other.rpd").exists(), "nothing is left of it");
     // On a machine without any.
     let none = Dir::new();
@@ -792,7 +792,7 @@ fn rpd_monitor_replaces_no_trace_for_nothing() {
     let forced =
         |arguments: &[&str]| rpd_monitor(&dir, &[&["--force", "--sensors", "power"], arguments].concat());
     for (ran, status, why) in [
-        (forced(&["--gpu", "7"]).run(), 1, "0 of the GPUs 7 are there: "),
+        (forced(&["--gpu", "7"]).run(), 1, "there is no GPU 7: "),
         (forced(&[]).env("RPDT_SYSFS", nothing.path("sys")).run(), 1, "no GPU to sample: "),
         (forced(&["--", "./script"]).run(), 127, "cannot run ./script: the interpreter that it names"),
         (forced(&["--", "./none"]).run(), 127, "cannot run ./none: command not found"),

@@ -3,13 +3,14 @@
 //! Each is a jump through a slot. The first call fills the slot: with the recorder's wrapper where librpd_tracer.so is in the process
 //! and wants the call, with the library's own function otherwise. A preloaded library of names is made with [`interpose!`].
 //!
-//! - `loaded`: what the loader's list has; `next`: where a call goes on; `lookup`: `dlsym` and `dlvsym`
+//! - `loaded`: what the loader's list has; `next`: where a call goes on; `lookup`: `dlsym` and `dlvsym`; `unload`: `dlclose`
 
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
 mod loaded;
 pub mod lookup;
 mod next;
+pub mod unload;
 
 use std::ffi::{CStr, c_int};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -25,6 +26,8 @@ pub struct Interposed {
     pub own: &'static [unsafe extern "C" fn()],
     /// Where each goes; zero until the first call.
     pub slots: &'static [AtomicUsize],
+    /// The library's own function behind each; zero likewise.
+    pub originals: &'static [AtomicUsize],
     /// Function of librpd_tracer.so, `void *ask(const char *name, void *original)`: what to call for `name`.
     pub ask: &'static CStr,
     /// What a function answers in a process without the library that has it.
@@ -32,8 +35,8 @@ pub struct Interposed {
 }
 
 impl Interposed {
-    /// Address of the function at `place`, which the caller then jumps to. Found once; but what is missing is looked for again, because
-    /// the library may be loaded later.
+    /// Address of the function at `place`, which the caller then jumps to. Found once, for as long as its library is loaded; but what is
+    /// missing is looked for again, because the library may be loaded later.
     #[must_use]
     pub fn find(&self, place: u32) -> usize {
         // SAFETY: the location is this thread's own errno.
@@ -44,12 +47,26 @@ impl Interposed {
             .get(place)
             .zip(self.names.get(place))
             .and_then(|(symbol, name)| next::function(self.ask, symbol, name));
-        if let (Some(function), Some(slot)) = (found, self.slots.get(place)) {
-            slot.store(function, Ordering::Release);
+        if let (Some(found), Some(slot), Some(original)) =
+            (found, self.slots.get(place), self.originals.get(place))
+        {
+            original.store(found.original, Ordering::Release);
+            slot.store(found.function, Ordering::Release);
         }
         // SAFETY: as above.
         unsafe { *libc::__errno_location() = errno };
-        found.unwrap_or(self.without as *const () as usize)
+        found.map_or(self.without as *const () as usize, |found| found.function)
+    }
+
+    /// Has the functions looked for again whose originals are gone.
+    fn forget(&self, is_gone: impl Fn(usize) -> bool) {
+        for (slot, original) in self.slots.iter().zip(self.originals) {
+            let address = original.load(Ordering::Acquire);
+            if address != 0 && is_gone(address) {
+                slot.store(0, Ordering::Release);
+                original.store(0, Ordering::Release);
+            }
+        }
     }
 }
 
@@ -66,11 +83,15 @@ macro_rules! interpose {
         static SLOTS: [::std::sync::atomic::AtomicUsize; $count] =
             [const { ::std::sync::atomic::AtomicUsize::new(0) }; $count];
 
+        static ORIGINALS: [::std::sync::atomic::AtomicUsize; $count] =
+            [const { ::std::sync::atomic::AtomicUsize::new(0) }; $count];
+
         static INTERPOSED: $crate::Interposed = $crate::Interposed {
             symbols: &[$($text),*],
             names: &[$($name),*],
             own: &[$($symbol),*],
             slots: &SLOTS,
+            originals: &ORIGINALS,
             ask: $ask,
             without,
         };
@@ -162,6 +183,16 @@ macro_rules! interpose {
 
         $crate::lookup!(dlsym, $crate::lookup::PLAIN);
         $crate::lookup!(dlvsym, $crate::lookup::VERSIONED);
+
+        /// The function of that name, see [`rpd_interposition::unload`].
+        ///
+        /// # Safety
+        /// As the C library demands.
+        #[unsafe(no_mangle)]
+        pub(crate) unsafe extern "C" fn dlclose(handle: *mut ::std::ffi::c_void) -> ::std::ffi::c_int {
+            // SAFETY: the caller's promise.
+            unsafe { $crate::unload::close(&INTERPOSED, handle) }
+        }
 
         /// What code that looks a function up gets, see [`rpd_interposition::lookup`].
         ///

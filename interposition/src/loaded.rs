@@ -69,6 +69,8 @@ struct SymbolSearch<'a> {
 
 struct Question {
     address: u64,
+    /// How many libraries are still to be looked at.
+    libraries: usize,
     is_inside: bool,
 }
 
@@ -108,10 +110,28 @@ pub(crate) fn function(name: &CStr, from: From) -> Option<usize> {
 
 /// Whether `address` is in the program itself, not in a library.
 pub(crate) fn is_of_program(address: usize) -> bool {
-    let mut question = Question { address: address as u64, is_inside: false };
+    is_in(address, 1)
+}
+
+/// Whether `address` is in the program or in a library that is loaded.
+pub(crate) fn is_loaded(address: usize) -> bool {
+    is_in(address, usize::MAX)
+}
+
+/// Whether `address` is in one of the first `libraries` of the loader's list.
+fn is_in(address: usize, libraries: usize) -> bool {
+    let mut question = Question { address: address as u64, libraries, is_inside: false };
     // SAFETY: `contains` gets the question it expects.
     unsafe { iterate(contains, (&raw mut question).cast()) };
     question.is_inside
+}
+
+/// How many libraries have left the process so far.
+pub(crate) fn unloaded() -> u64 {
+    let mut unloaded = 0_u64;
+    // SAFETY: `count` gets the number it expects.
+    unsafe { iterate(count_unloaded, (&raw mut unloaded).cast()) };
+    unloaded
 }
 
 /// Shows `look` the loader's list, of which the program is the first. The list is held meanwhile: by a lock of its own, which nobody keeps
@@ -203,7 +223,14 @@ unsafe extern "C" fn contains(info: *mut libc::dl_phdr_info, _: usize, question:
     question.is_inside = headers
         .iter()
         .any(|header| header.p_type == libc::PT_LOAD && place.wrapping_sub(header.p_vaddr) < header.p_memsz);
-    // Nothing but the first.
+    question.libraries -= 1;
+    (question.is_inside || question.libraries == 0).into()
+}
+
+unsafe extern "C" fn count_unloaded(info: *mut libc::dl_phdr_info, _: usize, unloaded: *mut c_void) -> c_int {
+    // SAFETY: the loader's own entry, and the number above.
+    unsafe { *unloaded.cast::<u64>() = (*info).dlpi_subs };
+    // All entries have the same.
     1
 }
 

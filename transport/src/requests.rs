@@ -160,9 +160,14 @@ impl Requests {
         !wanted.refused
     }
 
+    /// Has the file made when the writer next looks, instead of with the first record.
+    pub fn want_file(&self) {
+        self.file_wanted.store(true, Ordering::Release);
+    }
+
     /// Makes the file now instead of with the first record.
     pub fn open(&self, recorder: &'static Recorder, deadline: Duration) {
-        self.file_wanted.store(true, Ordering::Release);
+        self.want_file();
         self.start(recorder);
         self.flush(deadline);
     }

@@ -60,6 +60,11 @@ pub fn log_lines_lost() -> u64 {
     duration_log::lost()
 }
 
+/// Whether the trace is open. For [`crate::source::Source::visit`].
+pub fn has_file() -> bool {
+    system_calls::has_trace()
+}
+
 /// Whether this process is the one that records the sensors of that GPU into its trace. Other processes that record into the same file
 /// may have been first; the place of one that has ended is free. False before there is a file. For [`crate::source::Source::visit`].
 pub fn claim_sensors(recorder: &Recorder, gpu: u32) -> bool {

@@ -29,7 +29,8 @@ Region:
   --session N        what the session with this number in rpd info recorded
   --rank R           what sessions of this rank recorded
   --node N           what happened on this host of a merged trace, counted from 0
-An option that is given several times means any of its values; different options must all hold.";
+An option that is given several times means any of its values, but for --start, --end, --in and --kernel,
+which may be given once; different options must all hold.";
 
 /// The options by which a part of a trace is named.
 pub(crate) const OPTIONS: [&str; 12] = [

@@ -190,6 +190,20 @@ impl Signals {
         }
     }
 
+    /// Waits so long; the signal of [`ENDING`] that came meanwhile.
+    ///
+    /// # Errors
+    /// As [`Signals::wait`].
+    pub(crate) fn asked_to_end(&self, patience: Duration) -> io::Result<Option<i32>> {
+        let until = Instant::now() + patience;
+        while let Some(came) = self.next(Some(until.saturating_duration_since(Instant::now())))? {
+            if ENDING.contains(&came.signal) {
+                return Ok(Some(came.signal));
+            }
+        }
+        Ok(None)
+    }
+
     /// The next signal, if one comes within `patience`.
     fn next(&self, patience: Option<Duration>) -> io::Result<Option<Came>> {
         let patience = patience.map(|patience| libc::timespec {

@@ -108,13 +108,14 @@ impl ToolConfiguration {
         definitions: &Definitions,
         is_known: impl Fn(&str) -> bool,
     ) -> Result<ToolConfiguration> {
-        let written = written(given)?;
+        let is_there = |name: &str| is_known(name) || definitions.has(name);
+        let written = written(given, is_there)?;
         if written.tools.is_empty() {
             bail!("the configuration names no tool; rpd run --help lists those that there are");
         }
         let mut configuration = ToolConfiguration::default();
         for entry in written.tools {
-            if !is_known(&entry.name) && !definitions.has(&entry.name) {
+            if !is_there(&entry.name) {
                 bail!("there is no tool {:?}{}", entry.name, closest(&entry.name, definitions));
             }
             if configuration.tools.iter().any(|tool| tool.name == entry.name) {
@@ -139,9 +140,17 @@ impl ToolConfiguration {
     }
 }
 
-/// Reads the configuration, in whichever form it is.
-fn written(given: &str) -> Result<Written> {
+/// Reads the configuration, in whichever form it is. Names of tools that are there are no file, whatever the directory has.
+fn written(given: &str, is_there: impl Fn(&str) -> bool) -> Result<Written> {
     let text = given.trim();
+    let names = || text.split(',').map(str::trim).filter(|name| !name.is_empty());
+    let of_names = || {
+        let tools = names().map(|name| Entry { name: name.to_string(), ..Entry::default() }).collect();
+        Ok(Written { tools, docker_env_vars: BTreeMap::new() })
+    };
+    if names().next().is_some() && names().all(is_there) {
+        return of_names();
+    }
     let (from, text) = match text.starts_with(['{', '[']) {
         true => ("the configuration".to_string(), text.to_string()),
         // A pipe too, as a shell makes one of `<(command)`.
@@ -152,11 +161,7 @@ fn written(given: &str) -> Result<Written> {
         false if text.ends_with(".json") || text.contains('/') => {
             bail!("there is no file {}", text::escape(given));
         }
-        false => {
-            let names = text.split(',').map(str::trim).filter(|name| !name.is_empty());
-            let tools = names.map(|name| Entry { name: name.to_string(), ..Entry::default() }).collect();
-            return Ok(Written { tools, docker_env_vars: BTreeMap::new() });
-        }
+        false => return of_names(),
     };
     let value: Value = match serde_json::from_str(&text) {
         Ok(value) => value,

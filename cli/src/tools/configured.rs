@@ -76,7 +76,7 @@ pub(crate) fn found(scripts: Vec<Script>) -> Result<Vec<Script>> {
 ///
 /// # Errors
 /// When it cannot be run, fails, or takes longer than it may; when a signal came that asks programs to end.
-pub(crate) fn run(script: &Script, environment: &[(String, String)]) -> Result<(), ScriptFailure> {
+pub(crate) fn run(script: &Script, environment: &[(String, OsString)]) -> Result<(), ScriptFailure> {
     let shown = text::escape_path(&script.path);
     let line = format!("exec bash \"$0\" {}", script.arguments);
     let mut shell = Command::new("bash");
@@ -149,10 +149,15 @@ const LISTS: [&str; 2] = ["LD_LIBRARY_PATH", "LD_PRELOAD"];
 
 /// Variables for the command and the scripts. Where madengine puts a list of its own in the place of the one that is there, and the
 /// program loses its libraries, ours is in front of it.
-pub(crate) fn variables(configuration: &ToolConfiguration) -> Vec<(String, String)> {
+pub(crate) fn variables(configuration: &ToolConfiguration) -> Vec<(String, OsString)> {
     let value = |(name, value): (&String, &String)| {
-        let there = env::var(name).ok().filter(|there| LISTS.contains(&name.as_str()) && !there.is_empty());
-        (name.clone(), there.map_or_else(|| value.clone(), |there| format!("{value}:{there}")))
+        let mut value = OsString::from(value);
+        let there = env::var_os(name).filter(|there| LISTS.contains(&name.as_str()) && !there.is_empty());
+        if let Some(there) = there {
+            value.push(":");
+            value.push(there);
+        }
+        (name.clone(), value)
     };
     configuration.environment.iter().map(value).collect()
 }

@@ -105,7 +105,7 @@ const TOOLS: [(&str, Result<Stands, &str>); 28] = [
     ("test_tools_B", Err(A_TEST)),
 ];
 
-/// In the name of a file: the first process of the trace.
+/// In the name of a file: a process of the trace.
 const PID: &str = "{pid}";
 
 /// A file that the recording is written out to.
@@ -132,12 +132,12 @@ impl Output {
         self.path().to_string_lossy().contains(PID)
     }
 
-    /// The same of a trace whose first process has that number.
-    pub(crate) fn of_process(self, pid: &str) -> Output {
-        let named = |path: PathBuf| PathBuf::from(path.to_string_lossy().replace(PID, pid));
+    /// The same of the process with that number.
+    pub(crate) fn of_process(&self, pid: &str) -> Output {
+        let named = |path: &Path| PathBuf::from(path.to_string_lossy().replace(PID, pid));
         match self {
-            Output::Copy(path) => Output::Copy(path),
-            Output::Export(arguments, path) => Output::Export(arguments, named(path)),
+            Output::Copy(path) => Output::Copy(path.clone()),
+            Output::Export(arguments, path) => Output::Export(arguments.clone(), named(path)),
             Output::Tables(tables, path) => Output::Tables(tables, named(path)),
         }
     }
@@ -194,8 +194,8 @@ impl ToolPlan {
         let mut plan = ToolPlan::default();
         let (mut libraries, mut rows, mut sensors) = (Vec::new(), Vec::new(), Vec::new());
         let mut period: Option<Duration> = None;
-        let library_file = configuration.environment.get("OUTPUT_FILE").filter(|file| !file.is_empty());
-        let library_file = PathBuf::from(library_file.map_or("library_trace.csv", String::as_str));
+        let is_named = |file: &&String| !file.is_empty();
+        let mut library_file = PathBuf::from("library_trace.csv");
         for tool in &configuration.tools {
             let known = TOOLS.iter().find(|(name, _)| *name == tool.name).map(|(_, stands)| *stands);
             let stands = known.unwrap_or(Err("rpd does not know what it does")).map_err(|why| {
@@ -238,6 +238,9 @@ impl ToolPlan {
                         ));
                     }
                     rows.extend_from_slice(of);
+                    if let Some(file) = tool.environment.get("OUTPUT_FILE").filter(is_named) {
+                        library_file = file.into();
+                    }
                 }
                 Sensor { sensor, prefix } => {
                     let settings = Sampling::of(tool, prefix, sensor, configuration)?;
@@ -256,9 +259,16 @@ impl ToolPlan {
         libraries.sort_unstable();
         libraries.dedup();
         plan.libraries = libraries.join(",");
+        if let Some(file) = configuration.overriding.get("OUTPUT_FILE").filter(is_named) {
+            library_file = file.into();
+        }
         if !rows.is_empty() {
             let of = format!("--libraries={}", rows.join(","));
-            plan.outputs.push(Output::Export(vec!["library-trace".into(), of], library_file));
+            let variable =
+                |option, name| configuration.environment.get(name).map(|value| format!("--{option}={value}"));
+            let job = [variable("jobid", "JENKINS_BUILD_NUMBER"), variable("model", "MAD_MODEL_NAME")];
+            let arguments = ["library-trace".to_string(), of].into_iter().chain(job.into_iter().flatten());
+            plan.outputs.push(Output::Export(arguments.collect(), library_file));
         }
         plan.refuse_equal_files()?;
         sensors.sort_unstable();
@@ -408,6 +418,16 @@ mod tests {
         assert_eq!(arguments, &["library-trace", "--libraries=rocblas,rocblas_function,tensile"]);
     }
 
+    /// The command sees these variables, but rpd's own environment has none of them.
+    #[test]
+    fn what_the_configuration_says_of_the_job_is_in_the_file() {
+        let given = r#"{"tools": [{"name": "miopen_trace", "env_vars": {"MAD_MODEL_NAME": "of the tool"}}],
+            "docker_env_vars": {"JENKINS_BUILD_NUMBER": "77"}}"#;
+        let outputs = plan(given).unwrap().outputs;
+        let [Output::Export(arguments, _)] = &*outputs else { panic!("{outputs:?}") };
+        assert_eq!(arguments, &["library-trace", "--libraries=miopen", "--jobid=77", "--model=of the tool"]);
+    }
+
     #[test]
     fn settings_have_names_of_all_versions() {
         let arguments = |variables: &str| {
@@ -433,6 +453,15 @@ mod tests {
         ] {
             let given = format!(r#"[{{"name": "gpu_info_power_profiler", "env_vars": {variables}}}]"#);
             assert_eq!(plan(&given).unwrap().outputs[0].path(), Path::new(file), "{variables}");
+        }
+        // A sensor's file is its own, whichever tool comes first.
+        for given in [
+            r#"[{"name": "rocblas_trace"}, {"name": "gpu_info_power_profiler", "env_vars": {"OUTPUT_FILE": "power.csv"}}]"#,
+            r#"[{"name": "gpu_info_power_profiler", "env_vars": {"OUTPUT_FILE": "power.csv"}}, {"name": "rocblas_trace"}]"#,
+        ] {
+            let outputs = plan(given).unwrap().outputs;
+            let files: Vec<&Path> = outputs.iter().map(Output::path).collect();
+            assert_eq!(files, [Path::new("power.csv"), Path::new("library_trace.csv")]);
         }
         let one = r#"[{"name": "gpu_info_power_profiler", "env_vars": {"POWER_OUTPUT_FILE": "x.csv"}},
             {"name": "gpu_info_vram_profiler", "env_vars": {"VRAM_OUTPUT_FILE": "x.csv"}}]"#;

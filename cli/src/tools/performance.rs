@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use regex::bytes::Regex;
 
 use crate::output::note::note;
+use crate::system::signals::Signals;
 
 /// Of a line, so much is looked at.
 const LONGEST_LINE: usize = 1 << 16;
@@ -31,21 +32,19 @@ pub(crate) struct Performance {
     pub(crate) metric: String,
 }
 
-impl Performance {
-    /// Puts it into the trace's metadata, in the place of an earlier one.
-    ///
-    /// # Errors
-    /// When the trace cannot be written.
-    pub(crate) fn keep(&self, trace: &Path) -> anyhow::Result<()> {
-        let (mut trace, _) = rpd_schema::open_write(trace)?;
-        let change = trace.transaction()?;
-        change
-            .execute("DELETE FROM rocpd_metadata WHERE tag IN ('performance', 'performance_metric')", [])?;
-        for (tag, value) in [("performance", &self.number), ("performance_metric", &self.metric)] {
-            change.execute("INSERT INTO rocpd_metadata (tag, value) VALUES (?1, ?2)", [tag, value])?;
-        }
-        Ok(change.commit()?)
+/// Puts what was found into the trace's metadata, in the place of what an earlier run said.
+///
+/// # Errors
+/// When the trace cannot be written.
+pub(crate) fn keep(found: Option<&Performance>, trace: &Path) -> anyhow::Result<()> {
+    let (mut trace, _) = rpd_schema::open_write(trace)?;
+    let change = trace.transaction()?;
+    change.execute("DELETE FROM rocpd_metadata WHERE tag IN ('performance', 'performance_metric')", [])?;
+    let facts = found.map(|found| [("performance", &found.number), ("performance_metric", &found.metric)]);
+    for (tag, value) in facts.into_iter().flatten() {
+        change.execute("INSERT INTO rocpd_metadata (tag, value) VALUES (?1, ?2)", [tag, value])?;
     }
+    Ok(change.commit()?)
 }
 
 /// What a line says, if it is such a line.
@@ -88,21 +87,29 @@ impl Watched {
         Ok(Watched { streams, found })
     }
 
-    /// Waits until nobody writes any more, and says so where the command left somebody who does; what was found, and why some of what was
-    /// written could not be passed on.
+    /// Waits until nobody writes any more, or a signal asks to end, and says so where the command left somebody who writes; what was found,
+    /// and why some of what was written could not be passed on.
     pub(crate) fn end(self) -> (Option<Performance>, io::Result<()>) {
-        let patience = Instant::now() + BEFORE_NOTE;
+        let signals = Signals::take(None);
+        let mut patience = Some(Instant::now() + BEFORE_NOTE);
         while !self.streams.iter().all(JoinHandle::is_finished) {
-            if Instant::now() >= patience {
+            if patience.is_some_and(|until| Instant::now() >= until) {
                 note(
-                    "the command has ended; rpd passes on what the processes that it left running print, until they end",
+                    "the command has ended; rpd passes on what the processes that it left running print, until they end or rpd gets a signal (Ctrl-C)",
                 );
-                break;
+                patience = None;
             }
-            thread::sleep(LOOK_EVERY);
+            match &signals {
+                Ok(signals) => {
+                    if signals.asked_to_end(LOOK_EVERY).is_ok_and(|signal| signal.is_some()) {
+                        break;
+                    }
+                }
+                Err(_) => thread::sleep(LOOK_EVERY),
+            }
         }
         let mut passed_on = Ok(());
-        for stream in self.streams {
+        for stream in self.streams.into_iter().filter(JoinHandle::is_finished) {
             passed_on =
                 passed_on.and(stream.join().unwrap_or_else(|_| Err(io::Error::other("a thread failed"))));
         }

@@ -1,6 +1,7 @@
 //! Whether ROCm comes from TheRock, which madengine's tool `therock_check` asks before a run: by its command, its Python package, or its manifest.
 
 use std::env;
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
@@ -10,10 +11,14 @@ pub(crate) const MANIFEST: &str = "share/therock/therock_manifest.json";
 const VARIABLES: [&str; 3] = ["ROCM_PATH", "ROCM_HOME", "HIP_PATH"];
 const PLACES: [&str; 2] = ["/opt/rocm", "/usr/local/rocm"];
 
-/// Where TheRock was found, for people; nothing where it was not.
-pub(crate) fn found() -> Option<String> {
-    let variables = VARIABLES.iter().filter_map(env::var_os).map(PathBuf::from);
-    let directories: Vec<PathBuf> = env::var_os("PATH").iter().flat_map(env::split_paths).collect();
+/// Where TheRock was found by a command with these variables on top of this process's own, for people; nothing where it was not.
+pub(crate) fn found(variables: &[(String, OsString)]) -> Option<String> {
+    let variable = |name: &str| {
+        let of_command = variables.iter().find(|(of, _)| of == name).map(|(_, value)| value.clone());
+        of_command.or_else(|| env::var_os(name))
+    };
+    let directories: Vec<PathBuf> = variable("PATH").iter().flat_map(env::split_paths).collect();
+    let variables = VARIABLES.into_iter().filter_map(variable).map(PathBuf::from);
     let manifest = in_directories(variables.chain(PLACES.iter().map(PathBuf::from)), MANIFEST);
     manifest.or_else(|| in_directories(directories.into_iter(), "rocm-sdk")).or_else(package)
 }

@@ -25,7 +25,7 @@ use crate::args::value;
 use crate::output;
 use crate::output::note::{note, note_left_out};
 use crate::output::progress::notes;
-use crate::output::quantity::{duration, joules};
+use crate::output::quantity::{duration, joules, size};
 use crate::output::table::{Align, Table};
 
 /// Show calls of GPU libraries by configuration: time, speed, kernels, and the command that runs one again
@@ -41,7 +41,8 @@ Columns:
   GPU            sum of the durations of these
   J              their energy above the idle floor, as rpd energy has it; only where the trace has a sensor of energy or power
   GFLOP/s        floating point operations (2mnk of a product of matrices) over that time, 10^9 a second
-  GB/s           bytes that must be read and written over that time; for collectives the algorithm bandwidth
+  bytes          that a call must read and write; of a collective those that each rank has in the end or gives
+  GB/s           these over that time; for collectives the algorithm bandwidth
   bus GB/s       for collectives: comparable with what the hardware can do, as rccl-tests have it
   configuration  library, function and arguments; below it the kernels chosen, and with --bench the command
 
@@ -93,7 +94,7 @@ pub(crate) struct Libraries {
     /// NCCL_DEBUG_SUBSYS=COLL and RCCL_KERNEL_COLL_TRACE_ENABLE=1)
     #[arg(long, conflicts_with = "file")]
     channels: bool,
-    /// Show the command that runs such a call by itself, for rocblas-bench, hipblaslt-bench, rccl-tests or rocfft-bench
+    /// Show the command that runs such a call by itself, for rocblas-bench, hipblaslt-bench, rccl-tests, rocfft-bench or MIOpenDriver
     #[arg(long)]
     bench: bool,
     /// Run the commands for rocblas-bench and hipblaslt-bench, and show their times beside the recorded ones
@@ -181,7 +182,7 @@ impl Libraries {
             {
                 note(format_args!(
                     "no J of {}: {why}",
-                    escape(&format!("{} {}", called(of), of.configuration))
+                    escape(format!("{} {}", called(of), of.configuration).trim_end())
                 ));
             }
         }
@@ -327,13 +328,14 @@ fn write_table(found: &libraries::Libraries, bench: bool) -> Result<()> {
         ("GPU", Right),
         ("J", Right),
         ("GFLOP/s", Right),
+        ("bytes", Right),
         ("GB/s", Right),
         ("bus GB/s", Right),
         ("configuration", Left),
     ];
     let columns: Vec<(&str, Align)> =
         columns.into_iter().filter(|(name, _)| found.has_sensors || *name != "J").collect();
-    let mut table = Table::new(&columns).sparing(&["bus GB/s", "GB/s", "CPU"]);
+    let mut table = Table::new(&columns).sparing(&["bytes", "bus GB/s", "GB/s", "CPU"]);
     let below = |text: String| {
         let mut cells = vec![String::new(); columns.len() - 1];
         cells.push(text);
@@ -350,7 +352,9 @@ fn write_table(found: &libraries::Libraries, bench: bool) -> Result<()> {
         if found.has_sensors {
             cells.push(of.joules.map(joules).unwrap_or_default());
         }
-        cells.extend([rate(of.gflop_per_s), rate(of.gb_per_s), rate(of.bus_gb_per_s), shown(of, &failed)]);
+        cells.push(rate(of.gflop_per_s));
+        cells.push(of.bytes.map(size).unwrap_or_default());
+        cells.extend([rate(of.gb_per_s), rate(of.bus_gb_per_s), shown(of, &failed)]);
         table.row(cells);
         for kernel in &of.kernels {
             table.row(below(format!("  {} x {}", kernel.operations, kernel.name)));
@@ -470,6 +474,7 @@ fn write_csv(configurations: &[Configuration], replay: Option<&Replay>) -> Resul
             "gpu_ns",
             "joules",
             "gflop_per_s",
+            "bytes",
             "gb_per_s",
             "bus_gb_per_s",
             "kernels",
@@ -492,6 +497,7 @@ fn write_csv(configurations: &[Configuration], replay: Option<&Replay>) -> Resul
                 of.gpu_ns.to_string(),
                 number(of.joules),
                 number(of.gflop_per_s),
+                of.bytes.map(|bytes| bytes.to_string()).unwrap_or_default(),
                 number(of.gb_per_s),
                 number(of.bus_gb_per_s),
                 csv_field(&kernels.join("; ")).into_owned(),

@@ -176,10 +176,12 @@ impl Monitor {
     fn too_few(&self, count: usize) -> anyhow::Error {
         if count > 0 || !self.gpu.is_empty() {
             let gpus: Vec<String> = self.gpu.iter().map(ToString::to_string).collect();
-            return anyhow!(
-                "{count} of the GPUs {} are there: rpd doctor lists them, --all samples all that there are",
-                gpus.join(", ")
-            );
+            let gpus = gpus.join(", ");
+            let there = match count {
+                0 => format!("there is no GPU {gpus}"),
+                _ => format!("of the GPUs {gpus} only {count} can be sampled"),
+            };
+            return anyhow!("{there}: rpd doctor lists those that are there, --all samples all of them");
         }
         let sysfs = env::var("RPDT_SYSFS").ok().filter(|directory| !directory.is_empty());
         let sysfs = sysfs.unwrap_or_else(|| "/sys".into());

@@ -34,7 +34,7 @@ use crate::record::recorded::RunCounts;
 use crate::record::report::RunReport;
 use crate::record::roctx;
 use crate::system::signals::{self, HeldSignals};
-use crate::tools::performance::Watched;
+use crate::tools::performance::{self, Watched};
 
 /// Run a command and record what it does on the GPU
 ///
@@ -175,7 +175,7 @@ pub(crate) struct Record {
 #[derive(Default)]
 pub(super) struct Tooled {
     /// Variables that the tools' configuration has for the command.
-    pub(super) environment: Vec<(String, String)>,
+    pub(super) environment: Vec<(String, OsString)>,
     /// What the command writes passes through rpd, which looks for the line that says how fast it was.
     pub(super) finds_performance: bool,
 }
@@ -478,9 +478,7 @@ impl Record {
         let trace = destination.trace().map(|trace| trace.path().to_path_buf());
         let mut ending = ended.ending;
         if let Some((found, passed_on)) = watched.map(Watched::end) {
-            if let (Some(found), Some(trace)) = (found, &trace)
-                && let Err(error) = found.keep(trace)
-            {
+            if let Some(Err(error)) = trace.as_ref().map(|trace| performance::keep(found.as_ref(), trace)) {
                 note(format_args!("cannot keep what the command said of its performance: {error:#}"));
             }
             if let Err(error) = passed_on {

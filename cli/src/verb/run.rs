@@ -10,6 +10,7 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use rpd_postprocess::text;
 use rpd_schema::session_fact;
+use rpd_settings::file_name;
 
 use super::record::{self, Record, Recorded, Tooled};
 use crate::args::{libraries, monitor, value};
@@ -93,7 +94,7 @@ impl Run {
         let ToolPlan { trace, libraries, sensors, outputs, notes: remarks, wants_therock } =
             ToolPlan::of(configuration)?;
         if wants_therock {
-            match therock::found() {
+            match therock::found(&configured::variables(configuration)) {
                 Some(found) => note(format_args!("therock_check: ROCm comes from TheRock: {found}")),
                 None => bail!(
                     "therock_check: ROCm does not come from TheRock: there is no rocm-sdk in PATH, no Python package rocm_sdk, and no {} in ROCM_PATH, ROCM_HOME, HIP_PATH, /opt/rocm or /usr/local/rocm; name its directory with ROCM_PATH, or leave therock_check out",
@@ -122,7 +123,9 @@ impl Run {
                 );
             }
         }
-        for path in outputs.iter().map(Output::path).chain([trace.as_path()]) {
+        // What stands for a host or a rank in the name of the trace is written out by then.
+        let expanded = file_name::of_process(&trace);
+        for path in outputs.iter().map(Output::path).chain([expanded.as_path()]) {
             create_directory(path)?;
         }
         remarks.iter().for_each(note);
@@ -158,25 +161,28 @@ fn create_directory(file: &Path) -> Result<()> {
 
 /// Makes the tools' files of the trace, and says which of them cannot be made.
 fn write_all(outputs: Vec<Output>, trace: &Path) {
-    let process = first_process(trace);
+    let processes = recorded_processes(trace);
+    let write_one = |output: &Output, sessions: &[u32]| {
+        if let Err(error) = write(output, trace, sessions) {
+            note(format_args!("cannot make {}: {error:#}", text::escape_path(output.path())));
+        }
+    };
     for output in outputs {
-        let output = match (output.is_of_process(), &process) {
-            (false, _) => output,
-            (true, Ok(pid)) => output.of_process(pid),
+        match (output.is_of_process(), &processes) {
+            (false, _) => write_one(&output, &[]),
+            (true, Ok(processes)) => processes
+                .iter()
+                .for_each(|process| write_one(&output.of_process(&process.pid), &process.sessions)),
             (true, Err(error)) => {
                 let directory = output.path().parent().map(text::escape_path).unwrap_or_default();
                 note(format_args!("no files in {directory}: {error:#}"));
-                continue;
             }
-        };
-        if let Err(error) = write(&output, trace) {
-            note(format_args!("cannot make {}: {error:#}", text::escape_path(output.path())));
         }
     }
 }
 
-/// Makes a file of the trace.
-fn write(output: &Output, trace: &Path) -> Result<()> {
+/// Makes a file of what these sessions of the trace recorded; of all of it where none is named.
+fn write(output: &Output, trace: &Path, sessions: &[u32]) -> Result<()> {
     match output {
         Output::Copy(path) => {
             let mut copy = OutputFile::at(path, &*notes())?;
@@ -186,21 +192,52 @@ fn write(output: &Output, trace: &Path) -> Result<()> {
         Output::Export(arguments, path) => {
             let words = ["export"].into_iter().chain(arguments.iter().map(String::as_str));
             let words = words.map(OsString::from).chain([trace.into()]);
-            super::run_line(words.chain(["--force".into(), "-o".into(), path.into()])).map(|_| ())
+            let sessions = sessions.iter().map(|session| format!("--session={session}").into());
+            let words = words.chain(sessions).chain(["--force".into(), "-o".into(), path.into()]);
+            super::run_line(words).map(|_| ())
         }
         Output::Tables(tables, begin) => {
             let arguments = vec!["rocprofv3-csv".to_string(), format!("--tables={}", tables.join(","))];
-            write(&Output::Export(arguments, begin.clone()), trace)
+            write(&Output::Export(arguments, begin.clone()), trace, sessions)
         }
     }
 }
 
-/// The process that recorded first, by whose number rocprofv3 names its files.
-fn first_process(trace: &Path) -> Result<String> {
+/// A process that has rows, by whose number rocprofv3 names its files.
+struct RecordedProcess {
+    pid: String,
+    sessions: Vec<u32>,
+}
+
+/// The processes that have calls or operations, in the order in which they began; where none has, the first one.
+fn recorded_processes(trace: &Path) -> Result<Vec<RecordedProcess>> {
     let (trace, _) = rpd_schema::open_read(trace)?;
-    let sessions = rpd_schema::sessions(&trace).context("cannot read the sessions")?;
-    let pid = sessions.first().and_then(|session| session.get(session_fact::PID).map(str::to_string));
-    pid.context("nothing was recorded")
+    let mut has_rows = trace.prepare(
+        "SELECT EXISTS (SELECT 1 FROM rocpd_api WHERE id BETWEEN ?1 << 32 AND ((?1 + 1) << 32) - 1) \
+         OR EXISTS (SELECT 1 FROM rocpd_op WHERE id BETWEEN ?1 << 32 AND ((?1 + 1) << 32) - 1)",
+    )?;
+    let mut processes: Vec<RecordedProcess> = Vec::new();
+    let mut first = None;
+    for session in rpd_schema::sessions(&trace).context("cannot read the sessions")? {
+        let Some(pid) = session.get(session_fact::PID).map(str::to_string) else { continue };
+        let number = session.session;
+        let process = || RecordedProcess { pid: pid.clone(), sessions: vec![number] };
+        first.get_or_insert_with(process);
+        if !has_rows.query_row([number], |row| row.get(0))? {
+            continue;
+        }
+        match processes.iter_mut().find(|known| known.pid == pid) {
+            Some(known) => known.sessions.push(number),
+            None => processes.push(process()),
+        }
+    }
+    if processes.is_empty() {
+        processes.extend(first);
+    }
+    if processes.is_empty() {
+        bail!("nothing was recorded");
+    }
+    Ok(processes)
 }
 
 /// Runs the tools' own commands and scripts.
@@ -228,8 +265,7 @@ fn run_as_configured(configuration: &ToolConfiguration, command: &[OsString]) ->
         }
     }
     let line = configured::command(configuration, command);
-    let environment: Vec<_> =
-        variables.iter().map(|(name, value)| (name.as_ref(), OsString::from(value))).collect();
+    let environment: Vec<_> = variables.iter().map(|(name, value)| (name.as_ref(), value.clone())).collect();
     let pass_on = |pid, signal| configured::pass_on(command, pid, signal);
     let ended = launch::run_passing(&line, &environment, None, |_| Ok(()), pass_on);
     for script in &after {

@@ -226,6 +226,7 @@ pub(crate) fn to_schema_3(dir: &Dir, name: &str) {
              DROP TABLE rocpd_api; ALTER TABLE v3 RENAME TO rocpd_api;
              ALTER TABLE rocpd_op DROP COLUMN completionSignal;
              ALTER TABLE rocpd_kernelapi DROP COLUMN kernelArgAddress; ALTER TABLE rocpd_kernelapi DROP COLUMN aquireFence;
+             ALTER TABLE rocpd_kernelapi DROP COLUMN codeObject_id;
              ALTER TABLE rocpd_kernelapi DROP COLUMN releaseFence;
              CREATE TABLE rocpd_counter (id integer NOT NULL PRIMARY KEY AUTOINCREMENT, value real NOT NULL,
                  op_id bigint NOT NULL REFERENCES rocpd_op (id), name_id bigint NOT NULL REFERENCES rocpd_string (id));

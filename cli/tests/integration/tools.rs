@@ -1,7 +1,9 @@
 //! `rpd run`: madengine's tools, by one recording or as configured; `rpd export gpu-info`.
 
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::os::unix::process::ExitStatusExt;
+use std::process::Stdio;
 
 use crate::harness::{Dir, ran};
 
@@ -215,6 +217,49 @@ fn what_is_said_of_files_is_said_once_and_has_their_names() {
 }
 
 #[test]
+fn each_process_has_its_files_of_rocprofv3() {
+    let dir = Dir::new();
+    // Three processes, of which the second has two sessions and the third no rows.
+    dir.write(
+        "recorded.py",
+        "import os, sqlite3\ntrace = sqlite3.connect(os.environ['RPDT_FILENAME'])\n\
+         facts = [('session_count', '4')] + [(f'session::{n}::pid', pid) for n, pid in enumerate('7889')]\n\
+         trace.executemany('INSERT INTO rocpd_metadata (tag, value) VALUES (?, ?)', facts)\n\
+         trace.execute(\"INSERT INTO rocpd_string (id, string) VALUES (1, 'hipMalloc'), (2, '')\")\n\
+         for n, pid in enumerate((7, 8, 8)):\n\
+         \x20   for call in range(n + 1):\n\
+         \x20       row = ((n << 32) + call + 1, pid, pid, 100 + call, 110 + call, 1, 2)\n\
+         \x20       trace.execute('INSERT INTO rocpd_api (id, pid, tid, start, end, apiName_id, args_id) VALUES (?, ?, ?, ?, ?, ?, ?)', row)\n\
+         trace.commit()\n",
+    );
+    let program = ["env", "-u", "LD_PRELOAD", "python3", "recorded.py"];
+    let ran = dir.run(&tools("rocprof_hip_only,rocprofv3_perfetto", &["--force"], &program));
+    assert!(!ran.expect(0).stderr.contains("processes"), "{ran}");
+    let host = fs::read_to_string("/proc/sys/kernel/hostname").unwrap();
+    let directory = dir.path("rocprof_output").join(host.trim());
+    let mut written: Vec<String> = fs::read_dir(&directory)
+        .unwrap()
+        .flatten()
+        .map(|file| file.file_name().into_string().unwrap())
+        .collect();
+    written.sort_unstable();
+    let of = |pid: u32, end: &str| format!("{pid}_{end}");
+    for (pid, calls) in [(7, 1), (8, 5)] {
+        for end in ["hip_api_trace.csv", "results.json", "results.pftrace"] {
+            assert!(written.contains(&of(pid, end)), "{pid} {end}: {written:?}");
+        }
+        let json = fs::read(directory.join(of(pid, "results.json"))).unwrap();
+        let json: serde_json::Value = serde_json::from_slice(&json).unwrap();
+        let tool = &json["rocprofiler-sdk-tool"][0];
+        assert_eq!(tool["metadata"]["pid"], pid);
+        assert_eq!(tool["buffer_records"]["hip_api"].as_array().map(Vec::len), Some(calls), "{pid}");
+        let table = fs::read_to_string(directory.join(of(pid, "hip_api_trace.csv"))).unwrap();
+        assert_eq!(table.lines().count(), calls + 1, "{table}");
+    }
+    assert!(!written.iter().any(|name| name.starts_with('9')), "{written:?}");
+}
+
+#[test]
 fn what_the_command_prints_stays_where_it_is() {
     // madengine takes the lines that it understands out of both streams, and all of stderr with one of them.
     let dir = Dir::new();
@@ -281,6 +326,11 @@ fn sensors_are_madengine_s_bytes() {
          2025-11-22 10:03:52.640273,71.23,300.0\r\n2025-11-22 10:03:52.690273,N/A,300.0\r\n"
     );
     export(&["power", &trace, "--gpu", "7"]).expect(1).says(&["GPU 7 has no readings"]);
+    let some = export(&["power", &trace, "--gpu", "1,7,1", "--end", "1150000000"]);
+    assert_eq!(
+        some.expect(0).says(&["GPU 7 has no readings", "no column"]).stdout,
+        "time,Power(Watt) GPU1\r\n2025-11-22 10:03:52.640273,300.0\r\n"
+    );
     export(&["power", &trace, "--every", "0"]).expect(2).says(&["--every", "must be more than nothing"]);
     let empty = dir.trace("empty.rpd", "");
     assert_eq!(export(&["power", &empty]).expect(0).says(&["--monitor power"]).stdout, "time\r\n");
@@ -302,6 +352,64 @@ fn therock_check_looks_at_the_installation_before_the_run() {
     assert!(line.starts_with("rpd: therock_check: ROCm comes from TheRock: "), "{checked}");
     assert!(line.ends_with("therock_manifest.json"), "{checked}");
     assert!(dir.path("ran").exists() && dir.path("rpd_output/trace.json").exists());
+    // The variables of the configuration are the command's.
+    let given = format!(
+        r#"{{"tools": ["therock_check"], "docker_env_vars": {{"ROCM_PATH": "{}"}}}}"#,
+        dir.path("rocm").display()
+    );
+    let mut command = dir.rpd(&tools(&given, &["--force"], &["true"]));
+    ran(command.env_remove("ROCM_PATH").env("PATH", "/usr/bin:/bin")).expect(0);
+}
+
+#[test]
+fn names_of_tools_are_no_files_of_the_directory() {
+    let dir = Dir::new();
+    dir.write("rpd", b"\x7fELF\xff");
+    dir.write("rocprofv3_lightweight", "x");
+    for names in ["rpd", " rpd , rocprofv3_lightweight"] {
+        dir.run(&tools(names, &["--force"], &["true"])).expect(0);
+    }
+}
+
+#[test]
+fn a_trace_may_be_named_for_its_host() {
+    let dir = Dir::new();
+    dir.run(&tools("rpd", &["-o", "%h/x/t.rpd"], &["true"])).expect(0);
+    let names = dir.names();
+    let made = |name: &String| dir.path(name).join("x/t.rpd").exists();
+    assert!(names.iter().any(made) && !names.iter().any(|name| name.contains('%')), "{names:?}");
+}
+
+#[test]
+fn a_run_that_says_nothing_of_its_performance_has_none() {
+    let dir = Dir::new();
+    let run = |prints: &str| {
+        dir.run(&tools("rocprofv3_lightweight", &["--performance", "--force"], &["echo", prints])).expect(0);
+        let tags = "select count(*) as n from rocpd_metadata where tag like 'performance%'";
+        dir.run(&["sql", "--csv", "trace.rpd", tags]).expect(0).stdout.lines().nth(1).unwrap().to_string()
+    };
+    assert_eq!(run("performance: 12 tokens"), "2");
+    assert_eq!(run("it has crashed"), "0");
+}
+
+#[test]
+fn a_signal_ends_the_wait_for_what_the_command_left_and_the_files_are_written() {
+    let dir = Dir::new();
+    let leaves = "echo 'performance: 12 tokens'; sleep 1000 & echo $! > left; exit 4";
+    let mut command = dir.rpd(&tools("rpd", &["--performance"], &["sh", "-c", leaves]));
+    let mut rpd = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(rpd.stderr.take().unwrap()).lines().map_while(Result::ok);
+    assert!(lines.any(|line| line.contains("the command has ended; rpd passes on")));
+    dir.command("kill").args(["-TERM", &rpd.id().to_string()]).status().unwrap();
+    // What it left has this pipe too.
+    let ended = rpd.wait().unwrap();
+    let left = fs::read_to_string(dir.path("left")).unwrap();
+    dir.command("kill").args(["-KILL", left.trim()]).status().unwrap();
+    assert_eq!(ended.code(), Some(4), "{ended}");
+    assert!(dir.path("rpd_output/trace.json").exists());
+    let number = "select value from rocpd_metadata where tag = 'performance'";
+    let kept = dir.run(&["sql", "--csv", "rpd_output/trace.rpd", number]);
+    assert!(kept.expect(0).stdout.contains("12"), "{kept}");
 }
 
 #[test]
@@ -339,6 +447,8 @@ fn ranges_that_are_commands_are_configurations_and_others_are_not() {
     assert_eq!(export(&[]).expect(0).stdout, format!("{header}{row}"));
     assert_eq!(export(&["--libraries", "hipblaslt,tensile"]).expect(0).stdout, format!("{header}{row}"));
     assert_eq!(export(&["--libraries", "rocblas"]).expect(0).stdout, header);
+    let of_job = row.replace("0,today,,", "77,today,demo,");
+    assert_eq!(export(&["--jobid", "77", "--model", "demo"]).expect(0).stdout, format!("{header}{of_job}"));
     export(&["--libraries", "cublas"]).expect(2);
 }
 

@@ -4,7 +4,7 @@
 //! As its gpu_info_profiler.py writes them: CRLF, a column for each GPU, the local time with microseconds, numbers of two digits as Python
 //! prints them, `N/A` where nothing was read. A moment at which no GPU was sampled has no row.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 
 use anyhow::{Context, Result, bail};
@@ -12,6 +12,7 @@ use chrono::{DateTime, Local};
 use rpd_schema::session_fact;
 use rusqlite::Connection;
 
+use crate::notes::Notes;
 use crate::trace::has_table;
 use crate::trim::window::Window;
 
@@ -61,14 +62,32 @@ type Reading = Option<(i64, f64)>;
 /// Writes the file; how many rows it has below its header.
 ///
 /// # Errors
-/// When the trace cannot be read, a GPU that was named was not sampled, the size of its memory is not known, or `out` cannot be written.
-pub fn export(trace: &Connection, options: &GpuInfoOptions, out: &mut dyn Write) -> Result<u64> {
+/// When the trace cannot be read, none of the GPUs that were named was sampled, the size of a GPU's memory is not known, or `out` cannot be
+/// written.
+pub fn export(
+    trace: &Connection,
+    options: &GpuInfoOptions,
+    notes: &dyn Notes,
+    out: &mut dyn Write,
+) -> Result<u64> {
     let sensor = options.sensor;
     let sampled = sampled(trace, sensor)?;
-    if let Some(missing) = options.gpus.iter().find(|gpu| !sampled.contains(gpu)) {
-        bail!("GPU {missing} has no readings of the sensor {} in the trace", sensor.name());
-    }
-    let gpus = if options.gpus.is_empty() { sampled } else { options.gpus.clone() };
+    let mut seen = BTreeSet::new();
+    let named: Vec<u32> = options.gpus.iter().copied().filter(|gpu| seen.insert(*gpu)).collect();
+    let gpus = match named.is_empty() {
+        true => sampled,
+        false => {
+            let (there, missing): (Vec<u32>, Vec<u32>) = named.iter().partition(|gpu| sampled.contains(gpu));
+            for gpu in missing {
+                let said = format!("GPU {gpu} has no readings of the sensor {} in the trace", sensor.name());
+                if there.is_empty() {
+                    bail!(said);
+                }
+                notes.note(format_args!("{said}: it has no column"));
+            }
+            there
+        }
+    };
     let clocks = Clocks::of(trace, sensor)?;
     let mut writer = csv::WriterBuilder::new().terminator(csv::Terminator::CRLF).from_writer(out);
     let titles = gpus.iter().map(|gpu| format!("{} GPU{gpu}", sensor.title()));

@@ -18,6 +18,7 @@ use crate::pass::sorted::Sorter;
 use crate::region::Selected;
 use crate::trace::ids::Ids;
 use crate::trace::instrumented::instrumented;
+use crate::trace::layout::Layout;
 use crate::trace::op_kind::OpKind;
 use crate::trace::{Strings, has_table};
 
@@ -147,7 +148,23 @@ impl KernelSums {
 type Launch = ([Option<i64>; 8], Option<i64>);
 
 /// The columns of a launch, in [`Launch`]'s order.
-const LAUNCH: &str = "gridX, gridY, gridZ, workgroupX, workgroupY, workgroupZ, groupSegmentSize, privateSegmentSize, codeObject_id";
+const LAUNCH: [&str; 9] = [
+    "gridX",
+    "gridY",
+    "gridZ",
+    "workgroupX",
+    "workgroupY",
+    "workgroupZ",
+    "groupSegmentSize",
+    "privateSegmentSize",
+    "codeObject_id",
+];
+
+/// Those of a table, in SQL: of those that it lacks, as schema 3 lacks the last one, nothing is known.
+fn launch_columns(layout: &Layout, table: &str) -> String {
+    let has = |column: &str| layout.table(table).is_some_and(|table| table.has(column));
+    LAUNCH.map(|column| if has(column) { column } else { "NULL" }).join(", ")
+}
 
 fn launch(values: &[Value]) -> Launch {
     (std::array::from_fn(|column| integer(values, column)), integer(values, 8))
@@ -192,9 +209,13 @@ impl FoundKernel {
         // The launches that calls say, each with its place.
         let mut places: HashMap<Launch, i64> = HashMap::new();
         let mut adding = Adding::default();
+        let layout = Layout::of(trace)?;
         let mut launches = match version {
             Version::V1 => ById::none(),
-            _ => ById::of(trace, "rocpd_kernelapi", "api_ptr_id", LAUNCH)?,
+            _ => {
+                let columns = launch_columns(&layout, "rocpd_kernelapi");
+                ById::of(trace, "rocpd_kernelapi", "api_ptr_id", &columns)?
+            }
         };
         let mut launches = launches.rows()?;
         let dispatches = has_table(trace, "ext_dispatch")?;
@@ -238,7 +259,8 @@ impl FoundKernel {
         let mut of_calls: Vec<Launch> = vec![Launch::default(); places.len()];
         places.into_iter().for_each(|(launch, place)| of_calls[place as usize] = launch);
         let mut by_op = by_op.sorted()?;
-        let mut of_ops = ById::of(trace, "ext_dispatch", "op_id", LAUNCH)?;
+        let mut of_ops =
+            ById::of(trace, "ext_dispatch", "op_id", &launch_columns(&layout, "ext_dispatch"))?;
         let mut of_ops = of_ops.rows()?;
         while let Some([op, ns, place]) = by_op.next()? {
             let launch = of_ops.at(op)?.map_or(of_calls[place as usize], launch);

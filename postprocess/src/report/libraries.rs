@@ -76,6 +76,8 @@ pub struct Configuration {
     /// Floating point operations of a call over its time on the GPU, 10^9 a second; none where it is not known, and where some of the
     /// operations of its calls were not asked for, as in the two that follow: what these computed is not known.
     pub gflop_per_s: Option<f64>,
+    /// Bytes that a call must read and write; of a collective those that each rank has in the end or gives. None where they are not known.
+    pub bytes: Option<u64>,
     /// Bytes of a call over its time on the GPU, 10^9 a second; of collectives the algorithm bandwidth.
     pub gb_per_s: Option<f64>,
     /// Of collectives the bus bandwidth, 10^9 bytes a second.
@@ -551,6 +553,7 @@ fn finished(
         joules_refused,
         gpu_us: (launching > 0).then(|| ns / 1e3 / launching as f64),
         gflop_per_s: work.flop.and_then(rate),
+        bytes: work.bytes,
         gb_per_s,
         bus_gb_per_s: gb_per_s.zip(work.bus_factor).map(|(rate, factor)| rate * factor),
         bench,

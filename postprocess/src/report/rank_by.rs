@@ -14,7 +14,7 @@ pub enum RankBy {
     Kernel,
     /// Calls, by function.
     Api,
-    /// Copies, by direction.
+    /// Copies and fills, by direction.
     Copy,
     /// Markers, by text.
     Marker,
@@ -78,7 +78,7 @@ impl RankBy {
         };
         match self {
             RankBy::Kernel => of_type(&format!("string IN ({KERNEL_TYPES})")),
-            RankBy::Copy => of_type("string LIKE 'Copy%'"),
+            RankBy::Copy => of_type("string GLOB 'Copy*' OR string GLOB 'Fill*'"),
             RankBy::Api => calls("0", &format!("NOT {marker}")),
             RankBy::Marker => calls(&format!("iif({}, args_id, 0)", is_text("")), &marker),
             _ => ops,

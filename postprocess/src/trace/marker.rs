@@ -2,6 +2,11 @@
 //!
 //! Recorders of this format give markers ids of their own, whatever their names are; in files of others they are named `UserMarker`.
 
+/// Whether a row of `rocpd_api` with this id is a marker whatever its name is.
+pub(crate) fn is_id(id: i64) -> bool {
+    id & 0xffff_ffff >= 0x8000_0000
+}
+
 /// The condition in SQL that a row of `rocpd_api` is a marker; `row` is "" or its alias with the point, as in `C.`.
 pub(crate) fn is_marker(row: &str) -> String {
     format!("({row}id & 4294967295 >= 2147483648 OR {})", is_text(row))

@@ -22,7 +22,7 @@ mod sampler;
 mod sysfs;
 
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use rpd_transport::env::Env;
@@ -45,13 +45,12 @@ const FIRST_VALUES: Duration = Duration::from_secs(1);
 /// How long others may have the file then.
 const FILE_PATIENCE: Duration = Duration::from_secs(10);
 const GLANCE: Duration = Duration::from_millis(1);
+/// How often it is looked whether there are GPUs to be sampled, and whose they are.
+const LOOK: Duration = Duration::from_millis(10);
 
 static SAMPLER: AtomicPtr<Sampler> = AtomicPtr::new(std::ptr::null_mut());
 /// The thread that writes.
 static WRITER: AtomicU32 = AtomicU32::new(0);
-
-/// Whether [`rpdmonitor`] has opened the file: the sensors are claimed then before there is a value.
-static IS_MONITOR: AtomicBool = AtomicBool::new(false);
 
 /// The GPUs of the node, where somebody has asked for them.
 static NODE: OnceLock<Vec<GpuFacts>> = OnceLock::new();
@@ -97,7 +96,6 @@ pub extern "C-unwind" fn rpdmonitor() -> u32 {
         }
         // Only a file says whether another process was first.
         recorder.requests.open(recorder, FILE_PATIENCE);
-        IS_MONITOR.store(true, Ordering::Relaxed);
         let has_begun = || sampler().is_some_and(Sampler::has_sampled) || !recorder.switch.is_on();
         let deadline = Instant::now() + FIRST_VALUES;
         while !has_begun() && Instant::now() < deadline {
@@ -147,6 +145,8 @@ fn start(recorder: &'static Recorder) {
     let sampler: &'static Sampler = Box::leak(Box::new(Sampler::new(recorder, config::get(), gpus, named)));
     SAMPLER.store(std::ptr::from_ref(sampler).cast_mut(), Ordering::Release);
     sampler.start();
+    // Only a file says whether another process samples into it. Until it is there, both do.
+    recorder.requests.want_file();
 }
 
 impl Source for Monitor {
@@ -178,16 +178,27 @@ impl Source for Monitor {
         }
         WRITER.store(thread::tid(), Ordering::Relaxed);
         let Some(sampler) = sampler() else { return start(recorder) };
-        if recorder.switch.is_on() {
-            let is_open =
-                |gpu: &&u32| IS_MONITOR.load(Ordering::Relaxed) || recorder.sensors.are_anothers(**gpu);
+        if !recorder.switch.is_on() {
+            writer::leave_sensors();
+            sampler.set_settled(false);
+        } else if writer::has_file() {
+            let is_open = |gpu: &&u32| !sampler.is_settled() || recorder.sensors.are_anothers(**gpu);
             sampler.gpus().iter().filter(is_open).for_each(|gpu| {
                 writer::claim_sensors(recorder, *gpu);
             });
-        } else {
-            writer::leave_sensors();
+            sampler.set_settled(true);
         }
         sampler.take_notes(PATIENCE).iter().for_each(|note| log::problem(note));
+    }
+
+    fn next_visit(&self) -> Option<Duration> {
+        if config::get().metrics.is_empty() {
+            return None;
+        }
+        let is_on = recorder::get().is_some_and(|recorder| recorder.switch.is_on());
+        // A forked child waits until another process leaves the sensors, which may be as long as that one lives.
+        let is_settled = sampler().map_or_else(|| recorder::epoch() > 1, Sampler::is_settled);
+        (is_on && !is_settled).then_some(LOOK)
     }
 
     /// For a program that flushes. The thread itself sees to it that no run stays out of the file for long.

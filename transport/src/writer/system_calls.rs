@@ -125,6 +125,11 @@ pub(super) fn set_trace_file(file: [u64; 2]) {
     (0..2).for_each(|place| TRACE[place].store(file[place], Ordering::Relaxed));
 }
 
+/// Whether SQLite has the trace open.
+pub(super) fn has_trace() -> bool {
+    trace().is_some()
+}
+
 fn trace() -> Option<&'static OpenFile> {
     let [device, inode] = trace_file();
     OpenFile::all().find(|open| open.file() == (device, inode)).filter(|open| open.is_ours())

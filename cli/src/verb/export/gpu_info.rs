@@ -82,7 +82,8 @@ impl GpuInfo {
             period_ns: i64::try_from(self.every.as_nanos()).unwrap_or(i64::MAX).max(1),
             window: Window::of(&trace, version, &time)?,
         };
-        let rows = self.to.write(&*notes(), |out| gpu_info::export(&trace, &options, out))?;
+        let notes = notes();
+        let rows = self.to.write(&*notes, |out| gpu_info::export(&trace, &options, &*notes, out))?;
         if rows == 0 {
             let sensor = options.sensor.name();
             note(format_args!(

@@ -21,27 +21,35 @@ use crate::verb::libraries::each_line;
 
 /// What both have in each row, for the help of both.
 const JOB_HELP: &str = "\
-jobid is $JENKINS_BUILD_NUMBER or 0, created_date the local time of writing, model $MAD_MODEL_NAME or empty.";
+jobid, model and created_date are what --jobid, --model and --date say.";
 
 /// Where the file goes, and what each of its rows has.
 #[derive(Args)]
 struct CsvArgs {
     #[command(flatten)]
     to: OutputArgs,
-    /// Write this into created_date in place of the time of writing
+    /// Write this into jobid [default: $JENKINS_BUILD_NUMBER or 0]
+    #[arg(long, value_name = "ID")]
+    jobid: Option<String>,
+    /// Write this into model [default: $MAD_MODEL_NAME or nothing]
+    #[arg(long, value_name = "NAME")]
+    model: Option<String>,
+    /// Write this into created_date [default: the local time of writing]
     #[arg(long, value_name = "DATE")]
     date: Option<String>,
 }
 
 impl CsvArgs {
     fn job(&self) -> trace_csv::Job {
-        let variable = |name| std::env::var(name).unwrap_or_default();
-        let id = Some(variable("JENKINS_BUILD_NUMBER")).filter(|id| !id.is_empty());
+        let given = |option: &Option<String>, variable| {
+            option.clone().or_else(|| std::env::var(variable).ok()).unwrap_or_default()
+        };
+        let id = Some(given(&self.jobid, "JENKINS_BUILD_NUMBER")).filter(|id| !id.is_empty());
         let now = || Local::now().format("%Y-%m-%d %H:%M:%S").to_string();
         trace_csv::Job {
             id: id.unwrap_or_else(|| "0".to_string()),
             created: self.date.clone().unwrap_or_else(now),
-            model: variable("MAD_MODEL_NAME"),
+            model: given(&self.model, "MAD_MODEL_NAME"),
         }
     }
 }
@@ -91,7 +99,7 @@ Columns:
   library, function, config
   calls          how many
   gpu_us         average time on the GPU of a call that launched something, microseconds
-  gflops, gb_per_s, bus_gb_per_s
+  gflops, bytes, gb_per_s, bus_gb_per_s
                  as rpd libraries has them; empty where they are not known
   bench          the command that runs such a call by itself
 {JOB_HELP}
@@ -184,6 +192,7 @@ fn write_perf(job: &trace_csv::Job, configurations: &[Configuration], out: &mut 
         "calls",
         "gpu_us",
         "gflops",
+        "bytes",
         "gb_per_s",
         "bus_gb_per_s",
         "bench",
@@ -200,6 +209,7 @@ fn write_perf(job: &trace_csv::Job, configurations: &[Configuration], out: &mut 
             &of.calls.to_string(),
             &number(of.gpu_us),
             &number(of.gflop_per_s),
+            &of.bytes.map(|bytes| bytes.to_string()).unwrap_or_default(),
             &number(of.gb_per_s),
             &number(of.bus_gb_per_s),
             &csv_field(of.bench.as_deref().unwrap_or_default()),

@@ -17,7 +17,7 @@ use crate::notes::{Notes, RowCount};
 use crate::region::{Region, Selected};
 use crate::report::caused::{CausedOp, CausedOps, CausingCall};
 use crate::trace::op_kind::OpKind;
-use crate::trace::{Strings, has_table};
+use crate::trace::{Strings, has_table, marker};
 
 /// Texts that are remembered at once.
 const REMEMBERED: usize = 1 << 14;
@@ -273,6 +273,8 @@ impl Reader<'_> {
             if &*text == "UserMarker" {
                 let message = arguments.get(number(6).unwrap_or(-1))?.unwrap_or_default();
                 format.marker(&call, &message)?;
+            } else if marker::is_id(id) {
+                format.marker(&call, &text)?;
             } else {
                 format.call(&call)?;
             }

@@ -60,6 +60,8 @@ pub(super) struct Sampler {
     indices: Vec<u32>,
     shared: Mutex<Shared>,
     thread: OnceLock<Thread>,
+    /// It is known of each GPU whether another process samples it into this file.
+    is_settled: AtomicBool,
     ended: AtomicBool,
     samples: AtomicU64,
     late: AtomicU64,
@@ -114,6 +116,7 @@ impl Sampler {
             gpus,
             shared: Mutex::new(shared),
             thread: OnceLock::new(),
+            is_settled: AtomicBool::new(false),
             ended: AtomicBool::new(false),
             samples: AtomicU64::new(0),
             late: AtomicU64::new(0),
@@ -137,6 +140,16 @@ impl Sampler {
     /// Indices of the GPUs.
     pub(super) fn gpus(&self) -> &[u32] {
         &self.indices
+    }
+
+    /// Whether it is known of each GPU that another process samples it into this file, or that none does.
+    pub(super) fn is_settled(&self) -> bool {
+        self.is_settled.load(Ordering::Relaxed)
+    }
+
+    /// See [`Sampler::is_settled`].
+    pub(super) fn set_settled(&self, is_settled: bool) {
+        self.is_settled.store(is_settled, Ordering::Relaxed);
     }
 
     /// Whether it has sampled anything.
