@@ -159,6 +159,23 @@ fn a_signal_handler_may_make_the_first_call() {
     assert_eq!(ran.expect(0).stdout, "done\n", "{ran}");
 }
 
+/// With what the first library left behind, the second call would go to where nothing is.
+#[test]
+fn a_library_may_leave_and_come_again_elsewhere() {
+    let (first, second) = (program("library_first"), program("library_second"));
+    for names in [&[library_symbols()][..], &[recorder(), library_symbols()]] {
+        let dir = Dir::new();
+        let run = [&first, &first, &second, &first]
+            .iter()
+            .fold(Run::new(&dir, program("library_reopened")), |run, library| run.arg(library));
+        let ran = run.preload(names).env("RPDT_LIBRARIES", "rocblas").run();
+        assert_eq!(ran.expect(0).stdout, "10\n10\n20\n10\n", "{ran}");
+        if names.len() > 1 {
+            assert_eq!(calls(&dir.trace("trace.rpd"), "apiName"), ["rocblas_sscal"; 4]);
+        }
+    }
+}
+
 #[test]
 fn what_is_no_library_is_refused_before_the_program_runs() {
     let dir = Dir::new();

@@ -407,6 +407,64 @@ fn of_processes_with_one_file_one_samples_and_another_takes_its_place() {
 }
 
 #[test]
+fn a_process_that_takes_a_place_has_no_rows_of_the_time_before() {
+    let dir = Dir::new();
+    Sysfs::new(&dir);
+    // Values go into the file each second.
+    let slow = |acts: &[&str]| control(&dir, "power", acts).env("RPDT_AUTOFLUSH", "1");
+    let first = slow(&["gpu", "mark=a", "say=ready", "wait=never"]);
+    let second = slow(&["wait=begin", "gpu", "mark=b", "say=ready", "wait=go"]);
+    let mut running = Run::start_all(&[first, second]).into_iter();
+    let (mut first, mut second) = (running.next().unwrap(), running.next().unwrap());
+    first.wait_for_output("ready");
+    wait_for_value(&dir, "power", "237");
+    dir.touch("begin");
+    second.wait_for_output("ready");
+    let began = "select count(*) from rocpd_metadata where tag = 'session::1::pid'";
+    dir.wait_for_rows("trace.rpd", began, 1);
+    std::thread::sleep(Duration::from_millis(500));
+    first.signal(libc::SIGKILL);
+    first.finish().expect_signal(libc::SIGKILL);
+    let of_second = "select count(*) from rocpd_monitor where id >> 32 = 1";
+    dir.wait_for_rows("trace.rpd", of_second, 1);
+    dir.touch("go");
+    second.finish().expect(0);
+    // Which asserts that none overlap.
+    assert_eq!(values(&rows(&dir.whole_trace(), "power")), ["237"]);
+}
+
+/// RPDT_AUTOFLUSH says when values are written, not from when on.
+#[test]
+fn sampling_begins_before_the_next_transaction() {
+    let dir = Dir::new();
+    Sysfs::new(&dir);
+    // The writer begins with the first mark. A second later, when it would look again, the program has ended.
+    let acts = ["mark=before", "gpu", "mark=a", "spin=900"];
+    control(&dir, "power", &acts).env("RPDT_AUTOFLUSH", "1").run().expect(0);
+    assert_eq!(values(&rows(&dir.whole_trace(), "power")), ["237"]);
+}
+
+#[test]
+fn a_card_with_several_gpus_is_sampled_once() {
+    let dir = Dir::new();
+    Sysfs::new(&dir);
+    for (node, location) in [(1, 0x400_u32), (2, 0x1000_0400)] {
+        let node = dir.path(&format!("sys/class/kfd/kfd/topology/nodes/{node}"));
+        fs::create_dir_all(&node).unwrap();
+        fs::write(node.join("gpu_id"), "1234\n").unwrap();
+        let properties =
+            format!("simd_count 440\nlocation_id {location}\ndomain 0\ngfx_target_version 90402\n");
+        fs::write(node.join("properties"), properties).unwrap();
+    }
+    let ran = rpd_monitor(&dir, &["--all", "--sensors", "power:60s", "--", "true"]).run();
+    let line = "GPU 1 is on the card of GPU 0: its sensors are recorded as that one's";
+    assert!(ran.expect(0).stderr.contains(line), "{ran}");
+    let trace = dir.trace("monitor.rpd");
+    assert_eq!(values(&rows_of(&trace, 0, "power")), ["237"]);
+    assert!(rows_of(&trace, 1, "power").is_empty());
+}
+
+#[test]
 fn a_forked_child_samples_only_where_nobody_else_does() {
     let dir = Dir::new();
     Sysfs::new(&dir);

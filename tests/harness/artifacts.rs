@@ -270,6 +270,9 @@ pub(crate) fn program(name: &str) -> PathBuf {
         }
         "library_calls" => ("tests/programs/library/calls.hip".into(), HIP, &["-ldl"]),
         "library_handler" => ("tests/programs/library/handler.c".into(), CC, &["-ldl"]),
+        "library_reopened" => ("tests/programs/library/reopened.c".into(), CC, &["-ldl"]),
+        "library_first" => ("tests/programs/library/reopened.c".into(), SHARED, &["-DANSWER=10"]),
+        "library_second" => ("tests/programs/library/reopened.c".into(), SHARED, &["-DANSWER=20"]),
         "library_of_nothing" => ("tests/programs/bench/library.c".into(), SHARED, &[]),
         "stand_in_libraries" => ("tests/programs/library/library.hip".into(), STAND_IN, &[]),
         "noop" => ("fixtures/programs/noop.c".into(), CC, &[]),

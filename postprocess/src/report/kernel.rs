@@ -259,8 +259,7 @@ impl FoundKernel {
         let mut of_calls: Vec<Launch> = vec![Launch::default(); places.len()];
         places.into_iter().for_each(|(launch, place)| of_calls[place as usize] = launch);
         let mut by_op = by_op.sorted()?;
-        let mut of_ops =
-            ById::of(trace, "ext_dispatch", "op_id", &launch_columns(&layout, "ext_dispatch"))?;
+        let mut of_ops = ById::of(trace, "ext_dispatch", "op_id", &launch_columns(&layout, "ext_dispatch"))?;
         let mut of_ops = of_ops.rows()?;
         while let Some([op, ns, place]) = by_op.next()? {
             let launch = of_ops.at(op)?.map_or(of_calls[place as usize], launch);

@@ -137,16 +137,36 @@ fn start(recorder: &'static Recorder) {
     let gpus = recorder.setup.gpus.gpus();
     let gpus = gpus.iter().filter(|gpu| is_wanted(gpu.index));
     let gpus = gpus.filter(|gpu| !is_forked || writer::claim_sensors(recorder, gpu.index));
-    let gpus: Vec<SampledGpu> = gpus.map(SampledGpu::of).collect();
+    let mut gpus: Vec<SampledGpu> = gpus.map(SampledGpu::of).collect();
     if gpus.is_empty() || !recorder.switch.is_on() {
         return;
     }
+    leave_out_parts(&mut gpus);
     let named = MISSING.get().cloned().unwrap_or_default();
     let sampler: &'static Sampler = Box::leak(Box::new(Sampler::new(recorder, config::get(), gpus, named)));
     SAMPLER.store(std::ptr::from_ref(sampler).cast_mut(), Ordering::Release);
     sampler.start();
     // Only a file says whether another process samples into it. Until it is there, both do.
     recorder.requests.want_file();
+}
+
+/// Leaves out further GPUs of one card, as an Instinct that is partitioned shows several: what the card's sensors read is that of all of it.
+fn leave_out_parts(gpus: &mut Vec<SampledGpu>) {
+    let mut cards: Vec<(String, u32)> = Vec::new();
+    gpus.retain(|gpu| {
+        if gpu.is_nvidia || gpu.bdf.is_empty() {
+            return true;
+        }
+        let Some((_, first)) = cards.iter().find(|(bdf, _)| *bdf == gpu.bdf) else {
+            cards.push((gpu.bdf.clone(), gpu.index));
+            return true;
+        };
+        log::problem(&format!(
+            "GPU {} is on the card of GPU {first}: its sensors are recorded as that one's",
+            gpu.index
+        ));
+        false
+    });
 }
 
 impl Source for Monitor {
@@ -180,13 +200,13 @@ impl Source for Monitor {
         let Some(sampler) = sampler() else { return start(recorder) };
         if !recorder.switch.is_on() {
             writer::leave_sensors();
-            sampler.set_settled(false);
+            sampler.set_owners_known(false);
         } else if writer::has_file() {
-            let is_open = |gpu: &&u32| !sampler.is_settled() || recorder.sensors.are_anothers(**gpu);
+            let is_open = |gpu: &&u32| !sampler.are_owners_known() || recorder.sensors.are_anothers(**gpu);
             sampler.gpus().iter().filter(is_open).for_each(|gpu| {
                 writer::claim_sensors(recorder, *gpu);
             });
-            sampler.set_settled(true);
+            sampler.set_owners_known(true);
         }
         sampler.take_notes(PATIENCE).iter().for_each(|note| log::problem(note));
     }
@@ -197,8 +217,8 @@ impl Source for Monitor {
         }
         let is_on = recorder::get().is_some_and(|recorder| recorder.switch.is_on());
         // A forked child waits until another process leaves the sensors, which may be as long as that one lives.
-        let is_settled = sampler().map_or_else(|| recorder::epoch() > 1, Sampler::is_settled);
-        (is_on && !is_settled).then_some(LOOK)
+        let are_owners_known = sampler().map_or_else(|| recorder::epoch() > 1, Sampler::are_owners_known);
+        (is_on && !are_owners_known).then_some(LOOK)
     }
 
     /// For a program that flushes. The thread itself sees to it that no run stays out of the file for long.

@@ -61,7 +61,7 @@ pub(super) struct Sampler {
     shared: Mutex<Shared>,
     thread: OnceLock<Thread>,
     /// It is known of each GPU whether another process samples it into this file.
-    is_settled: AtomicBool,
+    are_owners_known: AtomicBool,
     ended: AtomicBool,
     samples: AtomicU64,
     late: AtomicU64,
@@ -116,7 +116,7 @@ impl Sampler {
             gpus,
             shared: Mutex::new(shared),
             thread: OnceLock::new(),
-            is_settled: AtomicBool::new(false),
+            are_owners_known: AtomicBool::new(false),
             ended: AtomicBool::new(false),
             samples: AtomicU64::new(0),
             late: AtomicU64::new(0),
@@ -143,13 +143,13 @@ impl Sampler {
     }
 
     /// Whether it is known of each GPU that another process samples it into this file, or that none does.
-    pub(super) fn is_settled(&self) -> bool {
-        self.is_settled.load(Ordering::Relaxed)
+    pub(super) fn are_owners_known(&self) -> bool {
+        self.are_owners_known.load(Ordering::Relaxed)
     }
 
-    /// See [`Sampler::is_settled`].
-    pub(super) fn set_settled(&self, is_settled: bool) {
-        self.is_settled.store(is_settled, Ordering::Relaxed);
+    /// See [`Sampler::are_owners_known`].
+    pub(super) fn set_owners_known(&self, are_owners_known: bool) {
+        self.are_owners_known.store(are_owners_known, Ordering::Relaxed);
     }
 
     /// Whether it has sampled anything.
