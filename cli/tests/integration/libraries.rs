@@ -166,7 +166,7 @@ fn a_call_around_the_one_that_launched_what_is_asked_for_counts() {
         "{profile}"
     );
     let [row] = &*exported(&["library-perf", "--kernel", "long"]) else { panic!("one call has it") };
-    assert!(row.contains("rocblas_sgemm,m=64 | n=64 | k=64,1,20000.000000,,,,"), "{row}");
+    assert!(row.contains("rocblas_sgemm,m=64 | n=64 | k=64,1,20000.000000,,65536,,,"), "{row}");
     for verb in [&["libraries"][..], &["export", "library-perf"]] {
         let said = dir.run(&[verb, &["--kernel", "medium", &trace]].concat());
         said.expect(0).says(&[

@@ -552,12 +552,15 @@ fn a_kernel_is_what_top_and_sql_say_of_it() {
             if !has_dispatches {
                 let query = "SELECT count(*), sum(O.\"end\" - O.start) FROM rocpd_op O JOIN rocpd_string N ON N.id = O.description_id
                     LEFT JOIN (SELECT op_id, min(api_id) AS api_id FROM rocpd_api_ops GROUP BY 1) L ON L.op_id = O.id
-                    LEFT JOIN rocpd_kernelapi K ON K.api_ptr_id = L.api_id LEFT JOIN rocpd_kernelcodeobject C ON C.id = CODE_OBJECT
+                    LEFT JOIN rocpd_kernelapi K ON K.api_ptr_id = L.api_id CODE_OBJECTS
                     WHERE N.string = ?1 GROUP BY gridX, gridY, gridZ, workgroupX, workgroupY, workgroupZ, groupSegmentSize,
                         privateSegmentSize, vgpr, sgpr ORDER BY 1, 2";
-                // Schema 3 does not say it.
-                let code_object = if trace.ends_with("3.rpd") { "NULL" } else { "K.codeObject_id" };
-                let query = query.replace("CODE_OBJECT", code_object);
+                // Schema 3 has none of them.
+                let code_objects = match trace.ends_with("3.rpd") {
+                    true => "JOIN (SELECT NULL AS vgpr, NULL AS sgpr)",
+                    false => "LEFT JOIN rocpd_kernelcodeobject C ON C.id = K.codeObject_id",
+                };
+                let query = query.replace("CODE_OBJECTS", code_objects);
                 let mut rows = connection.prepare(&query).unwrap();
                 sql.extend(
                     rows.query_map([name], |row| Ok((row.get(0)?, row.get(1)?))).unwrap().map(Result::unwrap),

@@ -223,7 +223,8 @@ fn each_process_has_its_files_of_rocprofv3() {
     dir.write(
         "recorded.py",
         "import os, sqlite3\ntrace = sqlite3.connect(os.environ['RPDT_FILENAME'])\n\
-         facts = [('session_count', '4')] + [(f'session::{n}::pid', pid) for n, pid in enumerate('7889')]\n\
+         facts = [('session_count', '4')] \n\
+         facts += [(f'session::{n}::{key}', pid) for n, pid in enumerate('7889') for key in ('pid', 'boot_id', 'start_monotonic_ns')]\n\
          trace.executemany('INSERT INTO rocpd_metadata (tag, value) VALUES (?, ?)', facts)\n\
          trace.execute(\"INSERT INTO rocpd_string (id, string) VALUES (1, 'hipMalloc'), (2, '')\")\n\
          for n, pid in enumerate((7, 8, 8)):\n\
