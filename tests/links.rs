@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::harness::{Dir, Loading, Ran, Run, Trace, program};
+use crate::harness::{Dir, Loading, Ran, Run, Trace, program, rpd};
 
 /// Calls by which HIP launches one kernel.
 fn launches_one(name: &str) -> bool {
@@ -75,5 +75,29 @@ fn a_program_with_many_threads() {
         let threads = check_links(&trace, ran.pid);
         assert_eq!(threads.len(), 8, "2 GPUs with 4 threads each: {threads:?}");
         assert!(!threads.contains(&ran.pid), "main launches nothing");
+    }
+}
+
+/// rocmProfileData's two examples for Julia. The pictures of docs/idle.md are of this program.
+#[test]
+fn a_program_that_waits_for_each_kernel_looks_different() {
+    for (mode, pattern) in [("loop", "LS".repeat(10) + "S"), ("end", "L".repeat(10) + "S")] {
+        let dir = Dir::new();
+        Run::new(&dir, program("synchronised")).recorded(Loading::RpdRecord).arg(mode).run().expect(0);
+        let export = Run::new(&dir, rpd()).arg("export").arg("chrome").arg("trace.rpd").run();
+        let exported: serde_json::Value = serde_json::from_str(&export.expect(0).stdout).unwrap();
+        let slices = exported["traceEvents"].as_array().unwrap().iter().filter(|event| event["ph"] == "X");
+        let mut calls: Vec<(i64, char)> = slices
+            .filter_map(|slice| {
+                let letter = match slice["name"].as_str()? {
+                    "hipLaunchKernel" => 'L',
+                    "hipDeviceSynchronize" => 'S',
+                    _ => return None,
+                };
+                Some((slice["args"]["begin_ns"].as_i64()?, letter))
+            })
+            .collect();
+        calls.sort_unstable();
+        assert_eq!(calls.into_iter().map(|(_, letter)| letter).collect::<String>(), pattern, "{mode}");
     }
 }

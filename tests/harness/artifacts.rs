@@ -161,7 +161,7 @@ pub(crate) fn program(name: &str) -> PathBuf {
             (format!("fixtures/programs/{name}.hip"), HIP, &[])
         }
         "hang" | "held" | "forks" | "symbols" | "replace" | "validate" | "durations" | "energy"
-        | "blocks" | "grid_barrier" => (format!("tests/programs/{name}.hip"), HIP, &[]),
+        | "blocks" | "grid_barrier" | "synchronised" => (format!("tests/programs/{name}.hip"), HIP, &[]),
         "probe" => ("tests/programs/probe.hip".into(), PROBE, &[]),
         "inside" => ("tests/programs/inside.hip".into(), PROBE, &[]),
         "probe_say" => ("tests/programs/probe_say.hip".into(), PROBE, &["-ldl"]),
