@@ -206,6 +206,7 @@ fn write(output: &Output, trace: &Path, sessions: &[u32]) -> Result<()> {
 /// A process that has rows, by whose number rocprofv3 names its files.
 struct RecordedProcess {
     pid: String,
+    /// Its part of the trace; empty where all of the trace is its own.
     sessions: Vec<u32>,
 }
 
@@ -234,8 +235,10 @@ fn recorded_processes(trace: &Path) -> Result<Vec<RecordedProcess>> {
     if processes.is_empty() {
         processes.extend(first);
     }
-    if processes.is_empty() {
-        bail!("nothing was recorded");
+    match processes.as_mut_slice() {
+        [] => bail!("nothing was recorded"),
+        [only] => only.sessions.clear(),
+        _ => {}
     }
     Ok(processes)
 }
