@@ -377,18 +377,24 @@ fn a_device_that_sleeps_has_no_rows_and_one_that_is_not_there_is_named() {
     assert_eq!(ran.stderr.lines().count(), 1, "{}", ran.stderr);
 }
 
+/// Starts the second, which waits for a file `begin`, when the first has its values in the file.
+fn one_after_the_other<'a>(dir: &'a Dir, first: Run<'a>, second: Run<'a>) -> (Running, Running) {
+    let mut running = Run::start_all(&[first, second]).into_iter();
+    let (mut first, mut second) = (running.next().unwrap(), running.next().unwrap());
+    first.wait_for_output("ready");
+    wait_for_value(dir, "power", "237");
+    dir.touch("begin");
+    second.wait_for_output("ready");
+    (first, second)
+}
+
 #[test]
 fn of_processes_with_one_file_one_samples_and_another_takes_its_place() {
     let dir = Dir::new();
     let sysfs = Sysfs::new(&dir);
     let first = control(&dir, "power", &["gpu", "mark=a", "say=ready", "wait=never"]);
     let second = control(&dir, "power", &["wait=begin", "gpu", "mark=b", "say=ready", "wait=go"]);
-    let mut running = Run::start_all(&[first, second]).into_iter();
-    let (mut first, mut second) = (running.next().unwrap(), running.next().unwrap());
-    first.wait_for_output("ready");
-    wait_for_value(&dir, "power", "237");
-    dir.touch("begin");
-    second.wait_for_output("ready");
+    let (first, second) = one_after_the_other(&dir, first, second);
     dir.wait_for_rows("trace.rpd", "select count(*) from rocpd_api where id >> 32 = 1", 1);
     sysfs.watts(250);
     wait_for_value(&dir, "power", "250");
@@ -414,12 +420,7 @@ fn a_process_that_takes_a_place_has_no_rows_of_the_time_before() {
     let slow = |acts: &[&str]| control(&dir, "power", acts).env("RPDT_AUTOFLUSH", "1");
     let first = slow(&["gpu", "mark=a", "say=ready", "wait=never"]);
     let second = slow(&["wait=begin", "gpu", "mark=b", "say=ready", "wait=go"]);
-    let mut running = Run::start_all(&[first, second]).into_iter();
-    let (mut first, mut second) = (running.next().unwrap(), running.next().unwrap());
-    first.wait_for_output("ready");
-    wait_for_value(&dir, "power", "237");
-    dir.touch("begin");
-    second.wait_for_output("ready");
+    let (first, second) = one_after_the_other(&dir, first, second);
     let began = "select count(*) from rocpd_metadata where tag = 'session::1::pid'";
     dir.wait_for_rows("trace.rpd", began, 1);
     std::thread::sleep(Duration::from_millis(500));

@@ -140,13 +140,8 @@ pub(crate) fn unloaded() -> u64 {
 /// # Safety
 /// `argument` is what `look` expects.
 unsafe fn iterate(look: Look, argument: *mut c_void) {
-    static REAL: AtomicUsize = AtomicUsize::new(0);
-    let mut real = REAL.load(atomic::Ordering::Relaxed);
-    if real == 0 {
-        let Some(found) = first_function(c"dl_iterate_phdr") else { return };
-        real = found;
-        REAL.store(real, atomic::Ordering::Relaxed);
-    }
+    static REAL: RealFunction = RealFunction::new(c"dl_iterate_phdr");
+    let Some(real) = REAL.get() else { return };
     // SAFETY: that function's type; the caller's promise.
     unsafe { std::mem::transmute::<usize, Iterate>(real)(look, argument) };
 }
@@ -169,9 +164,33 @@ pub(crate) fn is_relocated() -> bool {
     !debug().is_null()
 }
 
+/// The next function of a name: the C library's, or that of somebody else who has one.
+pub(crate) struct RealFunction {
+    name: &'static CStr,
+    /// Zero until it was asked for.
+    known: AtomicUsize,
+}
+
+impl RealFunction {
+    pub(crate) const fn new(name: &'static CStr) -> RealFunction {
+        RealFunction { name, known: AtomicUsize::new(0) }
+    }
+
+    /// Its address. None while this library is not relocated, which others' resolvers of indirect functions may come before.
+    pub(crate) fn get(&self) -> Option<usize> {
+        let known = self.known.load(atomic::Ordering::Relaxed);
+        if known != 0 {
+            return Some(known);
+        }
+        let found = first_function(self.name)?;
+        self.known.store(found, atomic::Ordering::Relaxed);
+        Some(found)
+    }
+}
+
 /// The function of the loader or the C library that is called `name`: that of the first library behind this one that has one. The list is
 /// not held, but libraries that the program was started with stay, and the C library is one. None while this library is not relocated.
-pub(crate) fn first_function(name: &CStr) -> Option<usize> {
+fn first_function(name: &CStr) -> Option<usize> {
     let debug = debug();
     if debug.is_null() {
         return None;

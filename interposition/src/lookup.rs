@@ -6,18 +6,15 @@
 //! may depend on the code that asks.
 
 use std::ffi::{CStr, c_char, c_void};
-use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::loaded;
+use crate::loaded::{self, RealFunction};
 use crate::{Interposed, next};
 
 /// `dlsym`, by its place below.
 pub const PLAIN: usize = 0;
 /// `dlvsym`.
 pub const VERSIONED: usize = 1;
-const FUNCTIONS: [&CStr; 2] = [c"dlsym", c"dlvsym"];
-/// Zero until the first call.
-static REAL: [AtomicUsize; 2] = [const { AtomicUsize::new(0) }; 2];
+static REAL: [RealFunction; 2] = [RealFunction::new(c"dlsym"), RealFunction::new(c"dlvsym")];
 
 type Real = unsafe extern "C" fn(*mut c_void, *const c_char, *const c_char) -> *mut c_void;
 
@@ -92,17 +89,8 @@ fn place(symbols: &[&CStr], name: *const c_char) -> Option<usize> {
     symbols.binary_search_by(|symbol| unsafe { loaded::compare(symbol.as_ptr(), name) }).ok()
 }
 
-/// The next function of that name: the C library's, or that of somebody else who has one. None while this library is not relocated,
-/// which others' resolvers of indirect functions may come before.
 fn real(which: usize) -> Option<usize> {
-    let (slot, name) = (REAL.get(which)?, FUNCTIONS.get(which)?);
-    let known = slot.load(Ordering::Relaxed);
-    if known != 0 {
-        return Some(known);
-    }
-    let found = loaded::first_function(name)?;
-    slot.store(found, Ordering::Relaxed);
-    Some(found)
+    REAL.get(which)?.get()
 }
 
 /// One of the two functions, which asks `answer`.

@@ -49,6 +49,17 @@ struct Line {
     has_ended: bool,
 }
 
+impl Line {
+    /// Takes it away.
+    fn erase(&mut self) {
+        if self.is_written {
+            self.is_written = false;
+            self.is_current = false;
+            let _ = io::stderr().write_all(b"\r\x1b[K");
+        }
+    }
+}
+
 impl SharedLine {
     fn get(&self) -> MutexGuard<'_, Line> {
         self.line.lock().unwrap_or_else(PoisonError::into_inner)
@@ -78,21 +89,12 @@ impl Progress {
         let line = SharedLine { begun: Instant::now(), line: Mutex::default(), ended: Condvar::new() };
         Progress { is_seen: io::stderr().is_terminal(), line: Arc::new(line) }
     }
-
-    /// Takes the line away.
-    fn erase(&self, line: &mut Line) {
-        if line.is_written {
-            line.is_written = false;
-            line.is_current = false;
-            let _ = io::stderr().write_all(b"\r\x1b[K");
-        }
-    }
 }
 
 impl Notes for Progress {
     fn note(&self, line: Arguments<'_>) {
         let mut shown = self.line.get();
-        self.erase(&mut shown);
+        shown.erase();
         note(line);
     }
 
@@ -130,7 +132,7 @@ impl Drop for Progress {
     fn drop(&mut self) {
         let mut line = self.line.get();
         line.has_ended = true;
-        self.erase(&mut line);
+        line.erase();
         self.line.ended.notify_all();
     }
 }

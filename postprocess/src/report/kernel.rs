@@ -18,6 +18,7 @@ use crate::pass::sorted::Sorter;
 use crate::region::Selected;
 use crate::trace::ids::Ids;
 use crate::trace::instrumented::instrumented;
+use crate::trace::launch::LAUNCH_COLUMNS;
 use crate::trace::layout::Layout;
 use crate::trace::op_kind::OpKind;
 use crate::trace::{Strings, has_table};
@@ -147,23 +148,10 @@ impl KernelSums {
 /// Grid, workgroup, LDS and scratch, and the code object.
 type Launch = ([Option<i64>; 8], Option<i64>);
 
-/// The columns of a launch, in [`Launch`]'s order.
-const LAUNCH: [&str; 9] = [
-    "gridX",
-    "gridY",
-    "gridZ",
-    "workgroupX",
-    "workgroupY",
-    "workgroupZ",
-    "groupSegmentSize",
-    "privateSegmentSize",
-    "codeObject_id",
-];
-
-/// Those of a table, in SQL: of those that it lacks, as schema 3 lacks the last one, nothing is known.
+/// Those of a table, in SQL: of those that it lacks nothing is known.
 fn launch_columns(layout: &Layout, table: &str) -> String {
     let has = |column: &str| layout.table(table).is_some_and(|table| table.has(column));
-    LAUNCH.map(|column| if has(column) { column } else { "NULL" }).join(", ")
+    LAUNCH_COLUMNS.map(|column| if has(column) { column } else { "NULL" }).join(", ")
 }
 
 fn launch(values: &[Value]) -> Launch {

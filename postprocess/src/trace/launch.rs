@@ -7,6 +7,19 @@ use super::has_table;
 /// Workgroups of a launch and work-items of a workgroup, by dimension.
 pub(crate) const SIZES: [&str; 6] = ["gridX", "gridY", "gridZ", "workgroupX", "workgroupY", "workgroupZ"];
 
+/// What launches are described by in `ext_dispatch` and `rocpd_kernelapi`: [`SIZES`], memory, and the code object. Schema 3 lacks the last one.
+pub(crate) const LAUNCH_COLUMNS: [&str; 9] = [
+    "gridX",
+    "gridY",
+    "gridZ",
+    "workgroupX",
+    "workgroupY",
+    "workgroupZ",
+    "groupSegmentSize",
+    "privateSegmentSize",
+    "codeObject_id",
+];
+
 /// What a query about operations (`rocpd_op O`) adds to know how they were launched.
 pub(crate) struct LaunchJoin {
     by_call: bool,

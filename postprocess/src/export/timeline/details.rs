@@ -10,22 +10,10 @@ use rusqlite::{Connection, OptionalExtension, Row, Statement};
 use rustc_hash::FxHashMap;
 
 use crate::passes::graph::function::stream_of_launch;
+use crate::trace::launch::LAUNCH_COLUMNS;
 use crate::trace::layout::{Layout, TableLayout, quote};
 use crate::trace::op_kind::OpKind;
 use crate::trace::queue_streams::QueueStreams;
-
-/// What launches are described by, in the order in which it is read.
-const LAUNCH: [&str; 9] = [
-    "gridX",
-    "gridY",
-    "gridZ",
-    "workgroupX",
-    "workgroupY",
-    "workgroupZ",
-    "groupSegmentSize",
-    "privateSegmentSize",
-    "codeObject_id",
-];
 
 /// What CUDA tells of a kernel besides, in the order in which it is read.
 const ATTRIBUTES: [&str; 5] = ["graph", "graphNode", "clusterX", "clusterY", "clusterZ"];
@@ -137,8 +125,12 @@ impl KnownLaunches {
         let Some(table) = layout.table("rocpd_kernelapi").filter(|table| table.has(key)) else {
             return Ok(KnownLaunches { is_complete: true, ..KnownLaunches::default() });
         };
-        let columns: Vec<String> =
-            [key].iter().chain(&LAUNCH).chain(&["stream"]).map(|name| column_of(table, name)).collect();
+        let columns: Vec<String> = [key]
+            .iter()
+            .chain(&LAUNCH_COLUMNS)
+            .chain(&["stream"])
+            .map(|name| column_of(table, name))
+            .collect();
         let columns = columns.join(", ");
         let mut rows = trace.prepare(&format!(
             "SELECT {columns} FROM {} WHERE typeof({key}) = 'integer' ORDER BY {key}",
@@ -156,7 +148,7 @@ impl KnownLaunches {
             if launches.calls.len() == MOST_LAUNCHES.0 || launches.forms.len() == MOST_LAUNCHES.1 {
                 return Ok(launches);
             }
-            let form = (values_from(row, 1)?, text(row, 1 + LAUNCH.len())?);
+            let form = (values_from(row, 1)?, text(row, 1 + LAUNCH_COLUMNS.len())?);
             let number = match numbers.get(&form) {
                 Some(number) => *number,
                 None => {
@@ -219,7 +211,7 @@ impl<'trace> Details<'trace> {
         known: &'trace KnownLaunches,
     ) -> Result<Details<'trace>> {
         let layout = Layout::of(trace)?;
-        let launch: Vec<&str> = LAUNCH.into_iter().chain(["stream"]).collect();
+        let launch: Vec<&str> = LAUNCH_COLUMNS.into_iter().chain(["stream"]).collect();
         let texts = if layout.table("rocpd_ustring").is_some() { "rocpd_ustring" } else { "rocpd_string" };
         let has_arguments = layout.table("rocpd_api").is_some_and(|table| table.has("args_id"));
         let calls = match has_arguments {
@@ -242,7 +234,7 @@ impl<'trace> Details<'trace> {
             false => question(trace, &layout, ("rocpd_kernelapi", "api_ptr_id"), &launch)?,
         };
         Ok(Details {
-            dispatches: question(trace, &layout, ("ext_dispatch", "op_id"), &LAUNCH)?,
+            dispatches: question(trace, &layout, ("ext_dispatch", "op_id"), &LAUNCH_COLUMNS)?,
             attributes: question(trace, &layout, ("ext_launchattribute", "op_id"), &ATTRIBUTES)?,
             launches,
             copies: question(
@@ -319,8 +311,9 @@ impl<'trace> Details<'trace> {
 
     fn of_call(&mut self, call: i64) -> Result<OfCall> {
         if let Some(launches) = &mut self.launches {
-            let found =
-                launches.query_row([call], |row| Ok((values(row)?, text(row, LAUNCH.len())?))).optional()?;
+            let found = launches
+                .query_row([call], |row| Ok((values(row)?, text(row, LAUNCH_COLUMNS.len())?)))
+                .optional()?;
             if let Some((values, stream)) = found {
                 let launch = Some(self.registers.launch(values)?);
                 return Ok(OfCall { launch, stream, ..OfCall::default() });
@@ -385,8 +378,8 @@ impl LaunchColumns {
     }
 }
 
-/// The values of [`LAUNCH`].
-type Values = [Option<i64>; LAUNCH.len()];
+/// The values of [`LAUNCH_COLUMNS`].
+type Values = [Option<i64>; LAUNCH_COLUMNS.len()];
 
 /// The first columns of a row; none where the trace has no number.
 fn values<const COLUMNS: usize>(row: &Row<'_>) -> rusqlite::Result<[Option<i64>; COLUMNS]> {
