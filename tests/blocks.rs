@@ -66,6 +66,26 @@ fn blocks(trace: &Trace) -> Vec<Counted> {
     trace.rows(sql, |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?)))
 }
 
+/// The assembler gives each instruction the line that it is on.
+#[test]
+fn blocks_have_the_lines_of_their_source() {
+    let dir = Dir::new();
+    let turns = "s_movk_i32 s4, 3\nturn: s_sub_u32 s4, s4, 1\ns_cmp_lg_u32 s4, 0\ns_cbranch_scc1 turn";
+    let module = refused::module(&dir, 16, turns, "");
+    counted(&dir, "count").gpus(1).arg(&module).run().expect(0).expect_silent();
+    let source = std::fs::read_to_string(dir.path("kernel.s")).unwrap();
+    let line = |text: &str| source.lines().position(|line| line.contains(text)).unwrap() as i64 + 1;
+    let trace = dir.trace("trace.rpd");
+    let sql = "select file, line, sum(waves) from ext_block B join ext_blockcount C on C.block_id = B.id group by offset order by offset";
+    let blocks =
+        trace.rows(sql, |row| Ok((row.get::<_, String>(0)?, row.get::<_, i64>(1)?, row.get::<_, i64>(2)?)));
+    let (lines, waves): (Vec<i64>, Vec<i64>) = blocks.iter().map(|(_, line, waves)| (*line, *waves)).unzip();
+    assert_eq!(lines, ["s_load_dwordx2", "s_sub_u32", "s_endpgm"].map(line), "{source}");
+    assert!(blocks.iter().all(|(file, ..)| std::path::Path::new(file) == dir.path("kernel.s")), "{blocks:?}");
+    assert_eq!((waves[1], waves[2]), (3 * waves[0], waves[0]));
+    assert!(waves[0] > 0);
+}
+
 /// All kinds of control flow, on two GPUs, in each variant.
 #[test]
 fn counts_are_the_interpreters_own() {

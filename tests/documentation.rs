@@ -428,6 +428,28 @@ fn the_table_of_rows_leads_to_code() {
     assert!(wrong.is_empty(), "docs/architecture.md:\n{}", wrong.join("\n"));
 }
 
+/// docs/hazards.md says of a hazard which test shows what it does.
+#[test]
+fn the_tests_that_hazards_are_shown_by_are_there() {
+    let page = fs::read_to_string(root().join("docs/hazards.md")).unwrap();
+    let sources = sources();
+    let is_there = |name: &str| {
+        let (function, file) = (format!("fn {name}("), format!("/{name}.rs"));
+        sources.iter().any(|(path, code)| path.ends_with(&file) || code.contains(&function))
+    };
+    let is_path = |code: &&str| {
+        code.chars().all(|letter| letter.is_ascii_lowercase() || "0123456789_:.".contains(letter))
+    };
+    let named = page.split('`').skip(1).step_by(2).filter(is_path);
+    let named: BTreeSet<&str> = named
+        .filter(|name| !name.starts_with("lost::"))
+        .filter_map(|name| Some(name.rsplit_once("::")?.1))
+        .collect();
+    assert!(named.len() > 100, "{named:?}");
+    let missing: Vec<_> = named.into_iter().filter(|name| !is_there(name)).collect();
+    assert!(missing.is_empty(), "docs/hazards.md: {missing:?}");
+}
+
 /// Words that meant several things, or nothing to a newcomer. docs/glossary.md has those to use.
 const PRIVATE: [&str; 10] =
     ["door", "doors", "lane", "lanes", "wishes", "harvest", "harvested", "twin", "twins", "despair"];

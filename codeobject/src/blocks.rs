@@ -279,9 +279,11 @@ impl Code {
                     _ => {}
                 }
                 open.extend(to.filter(|to| !is_reached[*to]));
-                // A kernel does not come back from a trap that ends its function.
+                // Nothing comes back from a trap that ends its function, or from a call that does (__assert_fail).
                 let is_last = place + 1 == self.decoded.len();
-                if !goes_on || is_last && decoded.instruction.is_some_and(|last| last.is_trap()) {
+                let is_call = matches!(decoded.control(), Control::Call { .. });
+                let is_trap = decoded.instruction.is_some_and(|last| last.is_trap());
+                if !goes_on || is_last && (is_trap || is_call) {
                     break;
                 }
                 place += 1;

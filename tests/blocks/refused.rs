@@ -9,7 +9,8 @@ use crate::harness::{Dir, Loading, Ran, Run, aql_code_object, program, recorder,
 use crate::hazards::hazard;
 
 /// A module for gfx900 with a kernel of so many scalar registers, which adds 1 for each work-item and then does what `code` says; `data` is behind it.
-fn module(dir: &Dir, scalars: u32, code: &str, data: &str) -> String {
+/// It knows the lines of kernel.s.
+pub(super) fn module(dir: &Dir, scalars: u32, code: &str, data: &str) -> String {
     let (source, object) = (dir.path("kernel.s"), dir.path("kernel.co"));
     let text = format!(
         "
@@ -61,7 +62,7 @@ amdhsa.kernels:
     );
     fs::write(&source, text).unwrap();
     let options = ["-target", "amdgcn-amd-amdhsa", "-mcpu=gfx900", "-mcode-object-version=4", "-nogpulib"];
-    let files = [source.to_str().unwrap(), "-o", object.to_str().unwrap()];
+    let files = ["-g", source.to_str().unwrap(), "-o", object.to_str().unwrap()];
     tool("clang-15", &[&options[..], &files].concat());
     format!("module={}", object.display())
 }
@@ -108,6 +109,16 @@ fn each_reason_is_said_once() {
         assert!(lines.iter().any(|line| line.contains(reason)), "{lines:?}");
         assert!(lines.iter().any(|line| line.contains(NOTHING)), "{lines:?}");
     }
+    // A kernel that nobody has selected was not tried.
+    let dir = Dir::new();
+    let ran = with(counted(&dir, "count").gpus(1).env("LOGDUR_FILTER", "^nosuch$"), &["collatz"]).run();
+    let lines = lines(ran.expect(0));
+    assert!(
+        lines.iter().any(|line| line.ends_with("loaded no kernel that the user has selected")),
+        "{lines:?}"
+    );
+    assert!(lines.iter().any(|line| line.contains("LOGDUR_FILTER=^nosuch$: no kernel")), "{lines:?}");
+    assert_eq!((lines.len(), reasons(&dir)), (2, vec![]), "{lines:?}");
     // Others are counted beside one that is not.
     let dir = Dir::new();
     let module = module(&dir, 101, "s_movk_i32 s100, 1", "");
@@ -240,7 +251,7 @@ fn more_grids_at_once_than_there_are_counters_for() {
     let dir = Dir::new();
     let ran = counted(&dir, "count").gpus(1).env("LOGDUR_FILTER", "^collatz$").arg("grids=7").run();
     ran.expect(0);
-    let line = "3 dispatches of collatz were not counted: too many different grids were in flight";
+    let line = "dispatches of collatz that were not counted, since too many different grids were in flight or had just ended: 3";
     assert!(ran.stderr.contains(line) && ran.stderr.lines().count() == 1, "{ran}");
     // Grids of one, two, three and four workgroups of three waves.
     assert_eq!(counted_collatz(&dir.trace("trace.rpd")), (4, 3 * (1 + 2 + 3 + 4)), "{ran}");

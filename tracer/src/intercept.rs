@@ -138,6 +138,13 @@ pub(crate) fn stop(deadline: Duration) {
     }
 }
 
+/// Recording stops for a while: what rewritten kernels have counted is recorded when this returns, within `deadline`.
+pub(crate) fn drain(deadline: Duration) {
+    if is_on() {
+        counting::read_all(deadline);
+    }
+}
+
 /// The program comes down: what instrumented kernels have streamed out by now is analyzed when this returns, within `deadline`.
 pub(crate) fn abort(deadline: Duration) {
     if is_on() {

@@ -46,19 +46,24 @@ Columns:
             (--auto=time)
   insns     instructions of the block
   taken     how many of 100 wavefronts took the branch at its end; empty where it ends
-            with none, or where the counts do not tell
+            with none, or where the counts do not tell. A wavefront that only a part of
+            its lanes would take goes on, with the others' lanes switched off
   turns     where a loop begins: how often it turned on average each time it was entered
   waits     what its instructions wait for: VMEM (vector memory), LDS/SMEM (LDS, scalar
             memory, messages), barrier, sleep (--auto=time)
   block     where it begins in the code object and in the source, and its function,
-            where the kernel calls functions
+            where the kernel calls functions. The line is that of the code that was
+            inlined there; --json and --csv have the whole path of its file
 
-The lines above the table say for each kernel: the executed instructions of each kind; what part of
-the lanes of a wavefront was active in them; floating-point operations (flop: additions,
+The lines above the table say for each kernel: what was counted; the executed instructions of each
+kind (other: s_waitcnt, s_barrier, s_nop, s_endpgm and the like); what part of the lanes of a
+wavefront was active in them; floating-point operations (flop: additions,
 multiplications and transcendental functions 1, multiply-adds 2, those of products of matrices); the
 bytes that its instructions read and write in memory, before any cache; and flop/byte, the arithmetic
 intensity of a roofline. Without --auto=lanes all lanes are taken to be active. With --auto=time they
-also say which part of the ticks is from blocks that wait for something.
+also say which part of the ticks is from blocks that wait for something: of the whole block, and once
+for each thing that it waits for. A kernel that was counted in several ways (rpd probe --append, rpd
+merge) is there once for each.
 
 With --roofline a line for each kernel, the one that took the most time first:
   time       of a dispatch on average
@@ -153,9 +158,10 @@ impl Blocks {
                 missing.insert(why);
             })
         };
+        let of_part = if selected.is_everything() { "" } else { " in that part of it" };
         let mut kernels = read(self.matching.as_ref()).with_context(cannot)?;
         if kernels.is_empty() && self.matching.is_some() && !read(None).with_context(cannot)?.is_empty() {
-            bail!("{name} has basic blocks of no kernel whose name matches");
+            bail!("{name} has basic blocks of no kernel whose name matches{of_part}");
         }
         let peaks = Peaks { gflops: self.peak_gflops, gbytes: self.peak_gbs };
         if self.roofline {
@@ -163,7 +169,6 @@ impl Blocks {
             add_rooflines((&trace, &selected), &mut kernels, &peaks)
                 .with_context(|| format!("cannot read the times of dispatches in {name}"))?;
         }
-        let of_part = if selected.is_everything() { "" } else { " in that part of it" };
         let mut status = ExitCode::SUCCESS;
         if self.disasm {
             notes.show("disassembling");
@@ -185,13 +190,20 @@ impl Blocks {
         }
         drop((trace, notes));
         missing.iter().for_each(note);
+        let has_line = |kernel: &KernelBlocks| kernel.rows.iter().any(|row| !row.file.is_empty());
+        for kernel in kernels.iter().filter(|kernel| self.line && !has_line(kernel)) {
+            note(format_args!(
+                "{}: its blocks have no lines of the source: it was compiled without -g",
+                escape(&kernel.kernel)
+            ));
+        }
         if self.json {
             output::write_json(&kernels)?;
         } else if self.csv {
             write_csv(&kernels)?;
         } else if kernels.is_empty() {
             note(format_args!(
-                "{name} has no counts of basic blocks{of_part}; rpd probe --auto records them"
+                "{name} has no counts of basic blocks{of_part}; rpd probe --auto records them, of the dispatches that its -d chooses"
             ));
         } else if self.roofline {
             output::write(|out| roofline::write(out, &kernels, &peaks, self.n))?;
@@ -214,14 +226,15 @@ impl Blocks {
         for line in head(kernel) {
             writeln!(out, "{line}")?;
         }
-        table(kernel, self.n).write(out, 2, output::line_width())?;
+        let places = Places::of(kernel, self.function);
+        table(kernel, self.n, &places).write(out, 2, output::line_width())?;
         let shown = shown(kernel, self.n);
         let hidden = kernel.rows.len() - shown.len();
         if hidden > 0 {
             writeln!(out, "  {}: -n 0 shows all", counted(hidden as u64, "more row", "more rows"))?;
         }
         for row in shown.iter().filter(|row| !row.code.is_empty()) {
-            writeln!(out, "\n  {}", escape(&place_of(row, true)))?;
+            writeln!(out, "\n  {}", escape(&places.whole(row)))?;
             let mut last = None;
             for (place, instruction) in row.code.iter().enumerate() {
                 let source = instruction.file.as_deref().zip(instruction.line);
@@ -245,22 +258,59 @@ fn shown_of(rows: usize, most: usize) -> usize {
     if most == 0 { rows } else { most.min(rows) }
 }
 
-/// Where one or more blocks are.
-fn place_of(row: &BlockRow, names_function: bool) -> String {
-    let mut words = Vec::new();
-    if row.blocks == 1 {
-        words.push(format!("{:#x}", row.offset));
+/// How the places of a kernel's blocks are written.
+struct Places<'a> {
+    /// Rows are functions.
+    are_functions: bool,
+    names_functions: bool,
+    /// Files that have their name for themselves.
+    unique: BTreeSet<&'a str>,
+}
+
+impl Places<'_> {
+    fn of(kernel: &KernelBlocks, are_functions: bool) -> Places<'_> {
+        let files: BTreeSet<&str> = kernel.rows.iter().map(|row| &*row.file).collect();
+        let is_alone =
+            |file: &&str| files.iter().filter(|other| last_part(other) == last_part(file)).count() == 1;
+        Places {
+            are_functions,
+            names_functions: kernel.rows.iter().any(|row| row.function != kernel.rows[0].function),
+            unique: files.iter().copied().filter(is_alone).collect(),
+        }
     }
-    if !row.file.is_empty() {
-        words.push(format!("{}:{}", row.file, row.line));
+
+    /// In a table.
+    fn short(&self, row: &BlockRow) -> String {
+        let file = if self.unique.contains(&*row.file) { last_part(&row.file) } else { &row.file };
+        self.place(row, file, self.names_functions)
     }
-    if names_function {
-        words.push(row.function.clone());
+
+    /// With nothing left out.
+    fn whole(&self, row: &BlockRow) -> String {
+        self.place(row, &row.file, true)
     }
-    if row.blocks > 1 {
-        words.push(format!("({} blocks)", row.blocks));
+
+    fn place(&self, row: &BlockRow, file: &str, names_function: bool) -> String {
+        let mut words = Vec::new();
+        if row.blocks == 1 && !self.are_functions {
+            words.push(format!("{:#x}", row.offset));
+        }
+        if !file.is_empty() && !self.are_functions {
+            words.push(format!("{file}:{}", row.line));
+        }
+        if names_function || words.is_empty() {
+            words.push(row.function.clone());
+        }
+        if row.blocks > 1 {
+            words.push(format!("({} blocks)", row.blocks));
+        }
+        words.join(" ")
     }
-    words.join(" ")
+}
+
+/// A file's name without its directories.
+fn last_part(file: &str) -> &str {
+    file.rsplit('/').next().unwrap_or(file)
 }
 
 fn shown(kernel: &KernelBlocks, most: usize) -> &[BlockRow] {
@@ -270,7 +320,11 @@ fn shown(kernel: &KernelBlocks, most: usize) -> &[BlockRow] {
 /// What is known of the kernel as a whole.
 fn head(kernel: &KernelBlocks) -> Vec<String> {
     let mut lines = vec![rpd_postprocess::text::escape(&kernel.kernel).into_owned()];
-    let mut parts = vec![format!("{} counted", counted(kernel.dispatches, "dispatch", "dispatches"))];
+    let mut parts = vec![format!(
+        "{} counted by --auto={}",
+        counted(kernel.dispatches, "dispatch", "dispatches"),
+        kernel.mode.name()
+    )];
     if let Some(executed) = kernel.executed {
         parts.push(format!("{executed} instructions executed by waves"));
     }
@@ -317,7 +371,7 @@ fn head(kernel: &KernelBlocks) -> Vec<String> {
     lines
 }
 
-fn table(kernel: &KernelBlocks, most: usize) -> Table {
+fn table(kernel: &KernelBlocks, most: usize, places: &Places<'_>) -> Table {
     use Align::{Left, Right};
     let has = |what: fn(&BlockRow) -> Option<u64>| kernel.rows.iter().any(|row| what(row).is_some());
     let (has_waves, has_lanes, has_ticks) =
@@ -338,7 +392,6 @@ fn table(kernel: &KernelBlocks, most: usize) -> Table {
     ];
     let columns: Vec<(&'static str, Align)> =
         columns.iter().filter(|(_, _, there)| *there).map(|(title, align, _)| (*title, *align)).collect();
-    let has_several_functions = kernel.rows.iter().any(|row| row.function != kernel.rows[0].function);
     let weight =
         |row: &BlockRow| if has_ticks { row.ticks } else { row.executed.or(row.lanes) }.unwrap_or(0) as f64;
     let all: f64 = kernel.rows.iter().map(weight).sum();
@@ -377,7 +430,7 @@ fn table(kernel: &KernelBlocks, most: usize) -> Table {
         if has_waits {
             cells.push(row.waits.iter().copied().collect::<Vec<_>>().join(", "));
         }
-        cells.push(place_of(row, has_several_functions));
+        cells.push(places.short(row));
         table.row(cells);
     }
     table
@@ -387,6 +440,7 @@ fn write_csv(kernels: &[KernelBlocks]) -> Result<()> {
     output::write(|out| {
         let names = [
             "kernel",
+            "mode",
             "blocks",
             "function",
             "offset",
@@ -412,6 +466,7 @@ fn write_csv(kernels: &[KernelBlocks]) -> Result<()> {
             let number = |value: Option<u64>| value.map(|value| value.to_string()).unwrap_or_default();
             let mut record = vec![
                 csv_field(&kernel.kernel).into_owned(),
+                kernel.mode.name().to_string(),
                 row.blocks.to_string(),
                 csv_field(&row.function).into_owned(),
                 row.offset.to_string(),

@@ -397,3 +397,94 @@ fn peaks_that_are_none() {
     assert!(alone.expect(2).stderr.contains("--roofline"), "{alone}");
     dir.run(&["blocks", "--roofline", "--line", &trace]).expect(2);
 }
+
+/// A file that counted waves in one session and lanes in another one, of blocks that begin together and end apart.
+#[test]
+fn counts_of_several_modes_do_not_add_up() {
+    let (one, both) = (Dir::new(), Dir::new());
+    let (lanes, mixed) = (of_reduces(&one), of_reduces(&both));
+    for trace in [(&one, &lanes), (&both, &mixed)] {
+        trace.0.open(trace.1).execute_batch("UPDATE ext_blockcount SET ticks = NULL").unwrap();
+    }
+    let second = "INSERT INTO ext_instrumentation SELECT id + (1 << 32), op_id, kernelName_id, gpuId, queueId, sequenceId, analyzer, messages, bytes, dropped, incomplete, reason FROM ext_instrumentation;
+         INSERT INTO ext_block SELECT id + (1 << 32), kernel_id, CASE number WHEN 1 THEN 0 ELSE number - (number > 0) END, functionName, offset, CASE number WHEN 0 THEN 80 ELSE size END, file, line, instructions, valu, salu, vmem, smem, lds, mfma, branch, other FROM ext_block WHERE number <> 1;
+         INSERT INTO ext_blockcount SELECT id + (1 << 32), instrumentation_id + (1 << 32), block_id + (1 << 32), dispatches, waves * 3, NULL, NULL FROM ext_blockcount WHERE block_id <> 1";
+    both.open(&mixed).execute_batch(second).unwrap();
+    let alone = json(&one, &[&lanes]);
+    assert_eq!((alone.len(), &alone[0]["mode"]), (1, &"lanes".into()));
+    let kernels = json(&both, &[&mixed]);
+    let of = |mode: &str| kernels.iter().find(|kernel| kernel["mode"] == mode).unwrap();
+    assert_eq!((kernels.len(), of("lanes")), (2, &alone[0]));
+    let (count, waves) =
+        (of("count"), alone[0]["rows"].as_array().unwrap().iter().map(|row| row["waves"].as_i64().unwrap()));
+    let without = alone[0]["rows"].as_array().unwrap().iter().find(|row| row["offset"] == 0x3350).unwrap();
+    let expected = 3 * (waves.sum::<i64>() - without["waves"].as_i64().unwrap());
+    let sum = count["rows"].as_array().unwrap().iter().map(|row| row["waves"].as_i64().unwrap()).sum::<i64>();
+    assert_eq!(
+        (sum, &count["lanes_assumed"], &count["dispatches"]),
+        (expected, &true.into(), &alone[0]["dispatches"])
+    );
+    let text = both.run(&["blocks", &mixed]);
+    for mode in ["counted by --auto=count", "counted by --auto=lanes"] {
+        assert!(text.expect(0).stdout.contains(mode), "{text}");
+    }
+    for _ in 0..8 {
+        assert_eq!(both.run(&["blocks", &mixed]).stdout, text.stdout);
+    }
+}
+
+/// What waits is a block, however blocks are added up.
+#[test]
+fn waits_are_those_of_blocks() {
+    let dir = Dir::new();
+    let trace = of_reduces(&dir);
+    let waits = |options: &[&str]| json(&dir, &[&[&*trace], options].concat())[0]["waits"].clone();
+    let of_blocks = waits(&[]);
+    assert!(of_blocks["barrier"].as_i64() > Some(0), "{of_blocks}");
+    assert_eq!([waits(&["--line"]), waits(&["--function"])], [of_blocks.clone(), of_blocks]);
+}
+
+/// Blocks without a line are not those of one line; functions have their names.
+#[test]
+fn blocks_without_lines_are_their_functions() {
+    let dir = Dir::new();
+    let trace = counted(&dir);
+    dir.open(&trace).execute_batch("UPDATE ext_block SET file = '', line = 0 WHERE line <> 12").unwrap();
+    let rows = json(&dir, &["--line", &trace])[0]["rows"].clone();
+    let of = |file: &str| -> Vec<(String, i64)> {
+        let rows = rows.as_array().unwrap().iter().filter(|row| row["file"] == file);
+        let mut all: Vec<_> = rows
+            .map(|row| (row["function"].as_str().unwrap().into(), row["blocks"].as_i64().unwrap()))
+            .collect();
+        all.sort();
+        all
+    };
+    assert_eq!(of(""), [("helper()".to_string(), 1), ("walk(int*)".to_string(), 1)]);
+    assert_eq!(of("walk.hip"), [("walk(int*)".to_string(), 2)]);
+    dir.run(&["blocks", "--line", &trace, "call"])
+        .expect(0)
+        .says(&["its blocks have no lines of the source", "-g"]);
+    let functions = dir.run(&["blocks", "--function", &trace, "walk"]);
+    for row in ["walk(int*) (3 blocks)", "helper()"] {
+        assert!(functions.expect(0).stdout.contains(row), "{functions}");
+    }
+    assert!(!functions.stdout.contains("walk.hip"), "{functions}");
+}
+
+/// The table has the name of a file, unless another one is called the same.
+#[test]
+fn files_are_named_without_their_directories() {
+    let dir = Dir::new();
+    let trace = counted(&dir);
+    dir.open(&trace)
+        .execute_batch("UPDATE ext_block SET file = '/home/me/src/walk.hip' WHERE line > 0")
+        .unwrap();
+    let shown = |trace: &str| dir.run(&["blocks", trace, "walk"]).expect(0).stdout.clone();
+    assert!(shown(&trace).contains(" walk.hip:12 ") && !shown(&trace).contains("/home"), "{}", shown(&trace));
+    dir.open(&trace)
+        .execute_batch("UPDATE ext_block SET file = '/home/me/lib/walk.hip' WHERE line = 30")
+        .unwrap();
+    for place in ["/home/me/src/walk.hip:12 ", "/home/me/lib/walk.hip:30 "] {
+        assert!(shown(&trace).contains(place), "{}", shown(&trace));
+    }
+}

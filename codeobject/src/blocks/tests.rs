@@ -34,6 +34,8 @@ fn obstacles() {
     assert_eq!(of(&[], true), Err(Obstacle::RunsOut { address: 0x1000 }));
     let trap = 0xbf92_0002;
     assert_eq!(of(&[NOP, trap], true), Ok(vec![(0x1000, 0x1004)]));
+    // s_swappc_b64: a call of a function that does not return.
+    assert_eq!(of(&[NOP, 0xbe9e_1e04], true), Ok(vec![(0x1000, 0x1004)]));
     let stray = |target| Err(Obstacle::StrayBranch { address: 0x1000, target });
     assert_eq!(of(&[0xbf82_0008, END], true), stray(0x1024));
     assert_eq!(of(&[0xbf82_fff8, END], true), stray(0xfe4));

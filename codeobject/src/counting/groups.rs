@@ -200,11 +200,12 @@ fn registers_in_use(group: &Group<'_>, kernels: &[Wanted], file: RegisterFile) -
     let most = |number: &dyn Fn(&Wanted) -> u32| kernels.iter().map(number).max().unwrap_or(0);
     let initial = most(&|kernel| kernel.descriptor.initial_scalars());
     let allotted = most(&|kernel| kernel.descriptor.most_vectors(file));
-    let scalars = match group.registers.is_scalar_open {
+    // Code that only pointers lead to may name all that the descriptor has.
+    let scalars = match group.registers.is_scalar_open || group.calls_by_pointer {
         true => most(&|kernel| kernel.descriptor.most_scalars(file)).max(group.registers.scalar),
         false => group.registers.scalar,
     };
-    // No code under a descriptor may name more vector registers than it has; code that only pointers lead to names no more either.
+    // No code under a descriptor may name more vector registers than it has.
     let vectors = match group.registers.is_vector_open || group.calls_by_pointer {
         true => allotted,
         false => group.registers.vector.min(allotted),

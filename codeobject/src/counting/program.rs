@@ -1,16 +1,18 @@
-//! The functions that the wanted kernels reach, and groups of those that belong together: a function that several kernels call has one
-//! copy, so they share its registers and its counters. A call by a pointer may reach each function that is no kernel.
+//! The functions that the wanted kernels reach, and groups of those that have a copy of their own. A kernel is a group by itself: what it calls takes
+//! no registers from others. Where that would make too many copies of functions, the kernels that call the same ones share a copy. A call by a
+//! pointer may reach each function that is no kernel.
 
 use std::collections::BTreeMap;
 
 use super::Refusal;
-use super::object::Original;
 use crate::Function;
 use crate::blocks::{FunctionBlocks, Step, blocks};
-use crate::instruction::{Control, Instruction, Registers};
+use crate::instruction::{Control, Registers};
 
 /// Functions that a pointer may lead to: a call by one looks for its target among them.
 const MOST_POINTED: usize = 1000;
+/// So many times as much code as the kernels of a group have may be made of them.
+const MOST_COPIES: usize = 4;
 /// The pair of scalar registers in which functions get the address that they return to (LLVM's calling convention).
 const RETURN_ADDRESS: u8 = 30;
 
@@ -40,12 +42,19 @@ pub(super) struct Group<'p> {
     pub(super) functions: Vec<(usize, &'p FunctionBlocks)>,
     /// Which of them are wanted kernels, and whether they call by pointers.
     pub(super) kernels: Vec<(usize, bool)>,
-    /// The registers that their code names, and that code may name that they call by pointers.
+    /// The registers that their code names.
     pub(super) registers: Registers,
     /// Whether any calls by pointers.
     pub(super) calls_by_pointer: bool,
     /// Those of the functions that calls by pointers look for.
     pub(super) pointed: Vec<usize>,
+}
+
+impl Group<'_> {
+    /// Instructions.
+    fn size(&self) -> usize {
+        self.functions.iter().map(|(_, code)| code.steps.len()).sum()
+    }
 }
 
 impl Program {
@@ -124,14 +133,26 @@ impl Program {
         Program { bodies, kernels, pointed, refused: named }
     }
 
+    /// A group for each of these kernels that are one, or that one where it would make too much code of them.
+    pub(super) fn apart<'p>(&'p self, group: Group<'p>, follows_pointers: bool) -> Vec<Group<'p>> {
+        if group.kernels.len() == 1 {
+            return vec![group];
+        }
+        let most = group.size().saturating_mul(MOST_COPIES);
+        let (mut size, mut all) = (0, Vec::with_capacity(group.kernels.len()));
+        for (kernel, _) in &group.kernels {
+            all.extend(self.groups(&[*kernel], follows_pointers));
+            size = all.last().map_or(size, |last| size + last.size());
+            if size > most {
+                return vec![group];
+            }
+        }
+        all
+    }
+
     /// The functions of these kernels, by what belongs together, in the order of their addresses; with those that pointers may lead to,
     /// or without.
-    pub(super) fn groups(
-        &self,
-        original: &Original<'_>,
-        kernels: &[usize],
-        follows_pointers: bool,
-    ) -> Vec<Group<'_>> {
+    pub(super) fn groups(&self, kernels: &[usize], follows_pointers: bool) -> Vec<Group<'_>> {
         let pointed: &[usize] = if follows_pointers { &self.pointed } else { &[] };
         let mut parents: BTreeMap<usize, usize> = BTreeMap::new();
         let mut open = kernels.to_vec();
@@ -152,7 +173,6 @@ impl Program {
         for place in parents.keys().copied().collect::<Vec<_>>() {
             members.entry(root(&mut parents, place)).or_default().push(place);
         }
-        let mut of_callable = None;
         members
             .into_values()
             .map(|places| {
@@ -161,10 +181,6 @@ impl Program {
                 let named =
                     steps.fold(Registers::default(), |all, step| all.and(step.instruction.registers()));
                 let calls_by_pointer = bodies().any(|(_, body)| body.calls_by_pointer);
-                let called = match calls_by_pointer {
-                    true => *of_callable.get_or_insert_with(|| callable_registers(&original.functions)),
-                    false => Registers::default(),
-                };
                 let is_kernel = |place: &usize| kernels.binary_search(place).is_ok();
                 let has_pointer_calls = bodies().any(|(_, body)| body.has_pointer_calls);
                 Group {
@@ -172,7 +188,7 @@ impl Program {
                         .filter(|(place, _)| is_kernel(place))
                         .map(|(place, body)| (place, body.calls_by_pointer))
                         .collect(),
-                    registers: named.and(called),
+                    registers: named,
                     calls_by_pointer,
                     pointed: if has_pointer_calls { pointed.to_vec() } else { Vec::new() },
                     functions: bodies().map(|(place, body)| (place, &body.code)).collect(),
@@ -193,26 +209,6 @@ fn root(parents: &mut BTreeMap<usize, usize>, place: usize) -> usize {
         at = parents.insert(at, root).unwrap_or(root);
     }
     root
-}
-
-/// Registers that functions name which a pointer may lead to: all but kernels.
-fn callable_registers(functions: &[Function<'_>]) -> Registers {
-    let mut all = Registers::default();
-    for function in functions.iter().filter(|function| function.descriptor.is_none()) {
-        let mut words = function.code.chunks_exact(4).map(word).peekable();
-        while let Some(first) = words.next() {
-            let Some(instruction) = Instruction::decode(first, words.peek().copied()) else { continue };
-            if instruction.length == 8 {
-                words.next();
-            }
-            all = all.and(instruction.registers());
-        }
-    }
-    all
-}
-
-fn word(bytes: &[u8]) -> u32 {
-    u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]])
 }
 
 impl Body {

@@ -3,10 +3,12 @@
 //!
 //! - `code`: what a code object says of blocks
 //! - `flow`: how often branches were taken and loops turned
+//! - `mode`: what each process counted
 //! - `roofline`: how fast kernels compute and move data
 
 mod code;
 mod flow;
+mod mode;
 mod roofline;
 
 use std::cmp::Reverse;
@@ -23,6 +25,8 @@ use serde::Serialize;
 
 use self::code::{BlockCode, FunctionCode, functions_with};
 use self::flow::{EdgeCounts, Node, edge_counts};
+pub use self::mode::Mode;
+use self::mode::Modes;
 pub use self::roofline::{Peaks, Roofline, add_rooflines};
 use crate::code::{FoundObject, KernelObjects, ListedInstruction, Lister};
 use crate::region::Selected;
@@ -48,11 +52,13 @@ pub enum BlockGroup {
     Function,
 }
 
-/// A kernel whose blocks were counted.
+/// A kernel whose blocks were counted, in one mode: where a trace has several, each has the kernel for itself.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct KernelBlocks {
     /// Its name.
     pub kernel: String,
+    /// What was counted.
+    pub mode: Mode,
     /// Dispatches that were counted.
     pub dispatches: u64,
     /// The counts are of other dispatches too, or not of all of these.
@@ -131,12 +137,14 @@ pub struct BlockRow {
     object: Option<usize>,
 }
 
-/// A row of `ext_block`, without its id and kernel: the same code in all sessions and on all GPUs.
+/// A kernel by its name, in one mode.
+type CountedKernel = (String, Mode);
+
+/// A row of `ext_block`, without its id, number and kernel: the same code in all sessions and on all GPUs.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 struct Code {
     /// Place of the code object among those of the trace.
     object: Option<usize>,
-    number: u64,
     function: String,
     offset: u64,
     size: u64,
@@ -145,7 +153,7 @@ struct Code {
     kinds: [u64; KINDS.len()],
 }
 
-/// What was counted; a part that was never counted is none.
+/// Counts of a block; a part that was never counted is none.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 struct Counts {
     waves: Option<u64>,
@@ -194,12 +202,13 @@ pub fn blocks(
         }
     }
     let is_in = selected.op_condition(trace, "I.op_id")?;
-    let launches = launches(trace, &is_in)?;
-    let mut counted: HashMap<String, HashMap<Code, Counts>> = HashMap::new();
+    let modes = Modes::of(trace)?;
+    let launches = launches(trace, &is_in, &modes)?;
+    let mut counted: HashMap<CountedKernel, HashMap<Code, Counts>> = HashMap::new();
     // How many dispatches each count is of.
-    let mut together: HashMap<String, HashMap<i64, u64>> = HashMap::new();
+    let mut together: HashMap<CountedKernel, HashMap<i64, u64>> = HashMap::new();
     let query = format!(
-        "SELECT {}, B.number, {}, B.offset, B.size, {}, B.line, B.valu, B.salu, B.vmem, B.smem, B.lds, B.mfma, B.branch, B.other,
+        "SELECT {}, {}, B.offset, B.size, {}, B.line, B.valu, B.salu, B.vmem, B.smem, B.lds, B.mfma, B.branch, B.other,
              C.waves, C.lanes, C.ticks, B.kernel_id, I.id, C.dispatches
          FROM ext_blockcount C JOIN ext_block B ON B.id = C.block_id
              JOIN ext_instrumentation I ON I.id = C.instrumentation_id
@@ -216,18 +225,18 @@ pub fn blocks(
         if matching.is_some_and(|matching| !matching.is_match(&kernel)) {
             continue;
         }
-        if let Some(dispatches) = optional(row, 20)? {
-            let counts = together.entry(kernel.to_string()).or_default();
-            let most = counts.entry(row.get_ref(19)?.as_i64().unwrap_or(-1)).or_default();
+        let instrumentation: i64 = row.get(18)?;
+        // The session has counts: this is one.
+        let Some(mode) = modes.get(instrumentation) else { continue };
+        let kernel = (kernel.into_owned(), mode);
+        if let Some(dispatches) = optional(row, 19)? {
+            let counts = together.entry(kernel.clone()).or_default();
+            let most = counts.entry(instrumentation).or_default();
             *most = dispatches.max(*most);
         }
-        let blocks = match counted.get_mut(kernel.as_ref()) {
-            Some(known) => known,
-            None => counted.entry(kernel.into_owned()).or_default(),
-        };
         let counts =
-            Counts { waves: optional(row, 15)?, lanes: optional(row, 16)?, ticks: optional(row, 17)? };
-        *blocks.entry(code(row, objects)?).or_default() += counts;
+            Counts { waves: optional(row, 14)?, lanes: optional(row, 15)?, ticks: optional(row, 16)? };
+        *counted.entry(kernel).or_default().entry(code(row, objects)?).or_default() += counts;
     }
     let mut others = HashSet::new();
     for (kernel, counts) in &together {
@@ -236,15 +245,21 @@ pub fn blocks(
         if all != inside {
             others.insert(kernel.clone());
         }
-        if all != inside && !selected.is_everything() {
-            remark(format!(
-                "{kernel}: its counts are of {} that were counted together; {inside} of these are in that part of the trace",
-                text::counted(all, "dispatch", "dispatches")
-            ));
+        let (name, of) = (&kernel.0, text::counted(all, "dispatch", "dispatches"));
+        // Counts may also be of dispatches that have no operation.
+        if all < inside || all > inside && !selected.is_everything() {
+            remark(match selected.is_everything() {
+                true => format!(
+                    "{name}: its counts are of {of}, but {inside} were counted: the other counts were never read"
+                ),
+                false => format!(
+                    "{name}: its counts are of {of} that were counted together; {inside} of these are in that part of the trace"
+                ),
+            });
         }
     }
     let functions = functions(&counted, objects, &mut remark)?;
-    let kernel = |(kernel, blocks): (String, HashMap<Code, Counts>)| {
+    let kernel = |(kernel, blocks): (CountedKernel, HashMap<Code, Counts>)| {
         let (dispatches, work_items) = launches.get(&kernel).copied().unwrap_or_default();
         let known = known(&blocks, &functions);
         let lanes_assumed = blocks.values().all(|counts| counts.lanes.is_none());
@@ -252,14 +267,17 @@ pub fn blocks(
         let flops = sum(rows.iter().map(|row| row.flops));
         let memory_bytes = sum(rows.iter().map(|row| row.memory_bytes));
         let mut waits: BTreeMap<&'static str, u64> = BTreeMap::new();
-        for row in &rows {
-            for (wait, ticks) in row.waits.iter().zip(row.ticks.iter().cycle()) {
-                let sum = waits.entry(wait).or_default();
+        for (code, known) in &known {
+            for (wait, ticks) in known.waits.iter().zip(blocks[code].ticks.iter().cycle()) {
+                let sum = waits.entry(wait.name()).or_default();
                 *sum = sum.saturating_add(*ticks);
             }
         }
+        let has_other_counts = others.contains(&kernel);
+        let (kernel, mode) = kernel;
         KernelBlocks {
-            has_other_counts: others.contains(&kernel),
+            mode,
+            has_other_counts,
             flops,
             memory_bytes,
             flops_per_byte: flops
@@ -278,14 +296,16 @@ pub fn blocks(
         }
     };
     let mut kernels: Vec<KernelBlocks> = counted.into_iter().map(kernel).collect();
-    kernels
-        .sort_by(|one, other| other.executed.cmp(&one.executed).then_with(|| one.kernel.cmp(&other.kernel)));
+    kernels.sort_by(|one, other| {
+        let place = |kernel: &KernelBlocks| (Reverse(kernel.executed), kernel.mode);
+        (place(one), &one.kernel).cmp(&(place(other), &other.kernel))
+    });
     Ok(kernels)
 }
 
 /// The functions of each code object that have blocks which were counted, by its place.
 fn functions(
-    counted: &HashMap<String, HashMap<Code, Counts>>,
+    counted: &HashMap<CountedKernel, HashMap<Code, Counts>>,
     objects: &KernelObjects,
     missing: &mut dyn FnMut(String),
 ) -> Result<HashMap<usize, Vec<FunctionCode>>> {
@@ -310,7 +330,6 @@ fn known<'a>(
     counted: &'a HashMap<Code, Counts>,
     functions: &HashMap<usize, Vec<FunctionCode>>,
 ) -> HashMap<&'a Code, Known> {
-    // The sizes as well: counts of lanes and of waves may be in one trace, and are of other parts of the code.
     let by_place: HashMap<_, (&Code, &Counts)> = counted
         .iter()
         .filter_map(|(code, counts)| Some(((code.object?, (code.offset, code.size)), (code, counts))))
@@ -369,8 +388,12 @@ pub fn list_instructions(
     Ok(())
 }
 
-/// Dispatches that were counted and for which the condition holds, and their work-items, by the names of kernels.
-fn launches(trace: &Connection, is_in: &str) -> Result<HashMap<String, (u64, Option<u64>)>> {
+/// Dispatches that were counted and for which the condition holds, and their work-items.
+fn launches(
+    trace: &Connection,
+    is_in: &str,
+    modes: &Modes,
+) -> Result<HashMap<CountedKernel, (u64, Option<u64>)>> {
     let (items, join) = match LaunchJoin::of(trace)? {
         Some(launch) => {
             let sizes = SIZES.map(|size| launch.column(size));
@@ -382,18 +405,19 @@ fn launches(trace: &Connection, is_in: &str) -> Result<HashMap<String, (u64, Opt
         None => ("0, 0".to_string(), String::new()),
     };
     let query = format!(
-        "SELECT {}, count(*), {items}
-         FROM (SELECT DISTINCT op_id, kernelName_id FROM ext_instrumentation
-               WHERE analyzer = '{ANALYZER}' AND op_id IS NOT NULL) I
-             LEFT JOIN rocpd_string S ON S.id = I.kernelName_id {join} WHERE {is_in} GROUP BY S.string",
+        "SELECT {}, count(*), {items}, I.id
+         FROM (SELECT min(id) AS id, op_id, kernelName_id FROM ext_instrumentation
+               WHERE analyzer = '{ANALYZER}' AND op_id IS NOT NULL GROUP BY op_id, kernelName_id) I
+             LEFT JOIN rocpd_string S ON S.id = I.kernelName_id {join} WHERE {is_in} GROUP BY S.string, I.id >> 32",
         shown("S.string")
     );
     let mut statement = trace.prepare(&query)?;
     let mut rows = statement.query([])?;
-    let mut launches: HashMap<String, (u64, Option<u64>)> = HashMap::new();
+    let mut launches: HashMap<CountedKernel, (u64, Option<u64>)> = HashMap::new();
     while let Some(row) = rows.next()? {
         let (dispatches, items, known): (i64, f64, i64) = (row.get(1)?, row.get(2)?, row.get(3)?);
-        let entry = launches.entry(text_of(row.get_ref(0)?).into_owned()).or_insert((0, Some(0)));
+        let Some(mode) = modes.get(row.get(4)?) else { continue };
+        let entry = launches.entry((text_of(row.get_ref(0)?).into_owned(), mode)).or_insert((0, Some(0)));
         entry.0 += dispatches.unsigned_abs();
         entry.1 = entry.1.filter(|_| known == dispatches).map(|sum| sum + items as u64);
     }
@@ -408,12 +432,13 @@ fn grouped(
 ) -> Vec<BlockRow> {
     let mut blocks: Vec<(&Code, &Counts)> = blocks.iter().collect();
     blocks.sort_by_key(|(code, _)| *code);
-    let mut rows: BTreeMap<(String, u64), BlockRow> = BTreeMap::new();
+    let mut rows: BTreeMap<(&str, u64), BlockRow> = BTreeMap::new();
     for (place, (code, counts)) in blocks.into_iter().enumerate() {
         let key = match group {
-            BlockGroup::Block => (String::new(), place as u64),
-            BlockGroup::Line => (code.file.clone(), code.line),
-            BlockGroup::Function => (code.function.clone(), 0),
+            BlockGroup::Block => ("", place as u64),
+            BlockGroup::Line if code.file.is_empty() => (&*code.function, 0),
+            BlockGroup::Line => (&*code.file, code.line),
+            BlockGroup::Function => (&*code.function, 0),
         };
         let instructions = code.kinds.iter().fold(0, |sum: u64, count| sum.saturating_add(*count));
         let of_kind = |waves: u64| -> BTreeMap<&'static str, u64> {
@@ -502,16 +527,15 @@ fn code(row: &Row<'_>, objects: &KernelObjects) -> rusqlite::Result<Code> {
     let text = |at: usize| row.get_ref(at).map(|value| text_of(value).into_owned());
     let mut kinds = [0; KINDS.len()];
     for (place, kind) in kinds.iter_mut().enumerate() {
-        *kind = number(7 + place)?;
+        *kind = number(6 + place)?;
     }
     Ok(Code {
-        object: row.get_ref(18)?.as_i64().ok().and_then(|kernel| objects.of_kernel(kernel)),
-        number: number(1)?,
-        function: demangle(&text(2)?),
-        offset: number(3)?,
-        size: number(4)?,
-        file: text(5)?,
-        line: number(6)?,
+        object: row.get_ref(17)?.as_i64().ok().and_then(|kernel| objects.of_kernel(kernel)),
+        function: demangle(&text(1)?),
+        offset: number(2)?,
+        size: number(3)?,
+        file: text(4)?,
+        line: number(5)?,
         kinds,
     })
 }

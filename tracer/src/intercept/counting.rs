@@ -26,7 +26,7 @@ use super::gate::DispatchPlace;
 use super::outcomes;
 use crate::gpu::{kernels, selection};
 
-pub(super) use self::counters::{BlockCounters, CountedBlock, CounterMemory, finish};
+pub(super) use self::counters::{BlockCounters, CountedBlock, CounterMemory, Visit, finish, read_all};
 pub(super) use self::waiting::WaitingUse;
 use self::waiting::{Company, WaitingDispatches, WaitingHistory};
 
@@ -230,6 +230,8 @@ struct CounterSlot {
 const OWNER: u32 = 24;
 /// A state's dispatches in flight.
 const IN_FLIGHT: u64 = (1 << OWNER) - 1;
+/// The owner of a slot that no further dispatch takes: when those in flight have ended, it is read. Geometries have smaller numbers.
+const CLOSED: u64 = 1 << 39;
 /// Its counters are being read.
 const READ: u64 = u64::MAX;
 
@@ -345,6 +347,15 @@ impl CountingKernel {
             slot.state.compare_exchange(0, owner << OWNER | 1, Ordering::Acquire, Ordering::Relaxed).is_ok()
         };
         self.slots.iter().position(join).or_else(|| self.slots.iter().position(occupy))
+    }
+
+    /// A slot that is never idle would never be read: further dispatches of its owner take another one, if one is free.
+    fn close(&self, slot: usize) {
+        if self.slots.iter().any(|other| other.state.load(Ordering::Relaxed) == 0) {
+            let closed =
+                |state: u64| (state != READ && state != 0).then_some(CLOSED << OWNER | state & IN_FLIGHT);
+            let _ = self.slots[slot].state.fetch_update(Ordering::Relaxed, Ordering::Relaxed, closed);
+        }
     }
 
     /// Nobody uses the slot while `read` runs. It is free afterwards, or its owner's where `read` returns false. Nothing is read where dispatches are
@@ -478,6 +489,30 @@ mod tests {
         assert_eq!(begin(192).map(|(object, _)| object), Some(first), "free again");
         other.complete();
         assert_eq!(kernel.ended.len(), 3);
+    }
+
+    /// A program that always has a dispatch of the kernel in flight.
+    #[test]
+    fn a_slot_that_is_never_idle_is_closed_and_read() {
+        let kernel = counted(Dispatches::All);
+        let begin = || {
+            let used = kernel.begin((0, 1, 2), &launch(64, 64), beside_others(None), true).ok().unwrap();
+            (used.object(), used)
+        };
+        let (first, one) = begin();
+        kernel.close(0);
+        let (second, other) = begin();
+        assert_ne!(first, second, "no further dispatch adds to what is to be read");
+        kernel.close(1);
+        assert_eq!(begin().0, second, "no slot is free: its dispatches share it");
+        assert!(!kernel.while_idle(0, || true));
+        one.complete();
+        assert!(kernel.while_idle(0, || true));
+        assert_eq!(kernel.slots[0].state.load(Ordering::Relaxed), 0);
+        kernel.close(1);
+        let (third, last) = begin();
+        assert_eq!(third, first);
+        [other, last].iter().for_each(CountingUse::complete);
     }
 
     #[test]

@@ -32,7 +32,7 @@ mod state;
 mod table;
 mod tools_lib;
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rpd_transport::env::Env;
 use rpd_transport::source::{Answer, Loading, Offer, Source};
@@ -80,7 +80,9 @@ impl Source for HsaSource {
 
     fn drain(&self, deadline: Duration) {
         if let Some(hsa) = get().filter(|hsa| hsa.usable()) {
+            let end = Instant::now() + deadline;
             hsa.completion.drain(deadline);
+            intercept::drain(end.saturating_duration_since(Instant::now()));
         }
     }
 

@@ -297,6 +297,9 @@ impl Rows {
             record.ends_launch() && self.described.take(record.correlation) == Some(launch)
         };
         if record.end == 0 {
+            if linked && record.describes_call() {
+                self.described.add(record.correlation, launch);
+            }
             return Ok(());
         }
         let op = OpRow {

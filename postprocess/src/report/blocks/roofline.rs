@@ -3,14 +3,14 @@
 //! A dispatch that counts is slower than one that does not. So the time is that of uncounted dispatches of the same kernel, GPU and grid, where
 //! each grid has some, and that of the counted ones themselves otherwise.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use anyhow::Result;
 use rpd_schema::text::{shown, text_of};
 use rusqlite::Connection;
 use serde::Serialize;
 
-use super::{ANALYZER, KernelBlocks};
+use super::{ANALYZER, KernelBlocks, Mode, Modes};
 use crate::check::rule::are_sound;
 use crate::region::Selected;
 use crate::trace::launch::{LaunchJoin, SIZES};
@@ -65,7 +65,7 @@ type Grid = (i64, [Option<i64>; SIZES.len()]);
 /// Dispatches of one kernel, GPU and grid: how many, and how long all of them took.
 #[derive(Default)]
 struct Dispatches {
-    counted: (u64, f64),
+    counted: BTreeMap<Mode, (u64, f64)>,
     uncounted: (u64, f64),
 }
 
@@ -87,11 +87,12 @@ pub fn add_rooflines(
         let work = kernel.flops.zip(kernel.memory_bytes).filter(|_| !kernel.has_other_counts);
         let Some(work) = work else { continue };
         let Some(grids) = times.get(&kernel.kernel) else { continue };
-        let counted = || grids.iter().filter(|grid| grid.counted.0 > 0);
-        let has_others = counted().all(|grid| grid.uncounted.0 > 0);
-        let time_of = |grid: &Dispatches| match (has_others, grid.uncounted) {
-            (true, (count, time)) => grid.counted.0 as f64 * time / count as f64,
-            (false, _) => grid.counted.1,
+        let counted =
+            || grids.iter().filter_map(|grid| Some((grid.counted.get(&kernel.mode)?, grid.uncounted)));
+        let has_others = counted().all(|(_, uncounted)| uncounted.0 > 0);
+        let time_of = |(counted, uncounted): (&(u64, f64), (u64, f64))| match (has_others, uncounted) {
+            (true, (count, time)) => counted.0 as f64 * time / count as f64,
+            (false, _) => counted.1,
         };
         let time_ns: f64 = counted().map(time_of).sum();
         if time_ns > 0.0 {
@@ -109,11 +110,12 @@ fn times(trace: &Connection, selected: &Selected) -> Result<HashMap<String, Vec<
         None => (["NULL"; SIZES.len()].join(", "), ""),
     };
     let is_in = selected.op_condition(trace, "O.id")?;
+    let modes = Modes::of(trace)?;
     // Dispatches with other analyzers ran neither the program's own kernel nor one that counts.
     let query = format!(
-        "SELECT {}, O.gpuId, O.start, O.end, C.op_id IS NOT NULL, {sizes}
+        "SELECT {}, O.gpuId, O.start, O.end, C.id, {sizes}
          FROM rocpd_op O JOIN rocpd_string S ON S.id = O.description_id
-             LEFT JOIN (SELECT DISTINCT op_id FROM ext_instrumentation WHERE analyzer = '{ANALYZER}') C ON C.op_id = O.id
+             LEFT JOIN (SELECT op_id, min(id) AS id FROM ext_instrumentation WHERE analyzer = '{ANALYZER}' GROUP BY op_id) C ON C.op_id = O.id
              {join}
          WHERE {is_in} AND S.string IN (SELECT N.string FROM ext_instrumentation I JOIN rocpd_string N ON N.id = I.kernelName_id)
              AND (C.op_id IS NOT NULL OR O.id NOT IN (SELECT op_id FROM ext_instrumentation WHERE op_id IS NOT NULL))",
@@ -124,12 +126,12 @@ fn times(trace: &Connection, selected: &Selected) -> Result<HashMap<String, Vec<
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
         let number = |column: usize| Ok::<_, rusqlite::Error>(row.get_ref(column)?.as_i64().ok());
-        let (Some(gpu), counts) = (number(1)?, number(4)? == Some(1)) else { continue };
+        let (Some(gpu), counting) = (number(1)?, number(4)?) else { continue };
         let times = number(2)?.zip(number(3)?).filter(|times| are_sound(*times));
         let time = match times {
             Some((start, end)) => (end - start) as f64,
             // Its work is there.
-            None if counts => f64::NAN,
+            None if counting.is_some() => f64::NAN,
             None => continue,
         };
         let mut sizes = [None; SIZES.len()];
@@ -138,7 +140,12 @@ fn times(trace: &Connection, selected: &Selected) -> Result<HashMap<String, Vec<
         }
         let of_kernel = grids.entry(text_of(row.get_ref(0)?).into_owned()).or_default();
         let grid = of_kernel.entry((gpu, sizes)).or_default();
-        let (count, sum) = if counts { &mut grid.counted } else { &mut grid.uncounted };
+        let (count, sum) = match counting.map(|id| modes.get(id)) {
+            Some(Some(mode)) => grid.counted.entry(mode).or_default(),
+            // Nobody knows what its session counted.
+            Some(None) => continue,
+            None => &mut grid.uncounted,
+        };
         (*count, *sum) = (*count + 1, *sum + time);
     }
     Ok(grids.into_iter().map(|(kernel, grids)| (kernel, grids.into_values().collect())).collect())

@@ -142,6 +142,17 @@ pub(in crate::intercept) struct CountedBlock {
     pub(in crate::intercept) times: Option<(usize, usize)>,
 }
 
+/// Which idle slots are read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(in crate::intercept) enum Visit {
+    /// Those that dispatches wait for, or that were last read a while ago.
+    Due,
+    /// All of them.
+    All,
+    /// All of them, for the last time: what cannot be read is lost.
+    Last,
+}
+
 /// The counters of one kernel, and what they have counted.
 pub(in crate::intercept) struct BlockCounters {
     pub(in crate::intercept) kernel: Arc<CountingKernel>,
@@ -207,9 +218,8 @@ impl BlockCounters {
         self.memory.address() + (self.from + slot * self.count * COUNTER) as u64
     }
 
-    /// Dispatches that have ended get their records, and slots that are idle are read: those that dispatches wait for or that were last read
-    /// a while ago, or all of them.
-    pub(in crate::intercept) fn visit(&self, all: bool, end: Instant) {
+    /// Dispatches that have ended get their records, and idle slots are read. Busy ones that should be read are closed.
+    pub(in crate::intercept) fn visit(&self, which: Visit, end: Instant) {
         self.refuse_launches();
         let Some(mut slots) = lock_within(&self.slots, end.saturating_duration_since(Instant::now())) else {
             return;
@@ -217,12 +227,15 @@ impl BlockCounters {
         self.take_ended(&mut slots);
         let is_short = self.kernel.slots.iter().all(|slot| slot.state.load(Ordering::Relaxed) != 0);
         for number in 0..slots.len() {
-            let due = all || is_short || slots[number].read.elapsed() >= PAUSE;
+            let due = which != Visit::Due || is_short || slots[number].read.elapsed() >= PAUSE;
             if due && self.kernel.slots[number].dispatches.load(Ordering::Relaxed) > 0 {
-                self.kernel.while_idle(number, || {
+                let was_idle = self.kernel.while_idle(number, || {
                     self.take_ended(&mut slots);
-                    self.read(number, &mut slots[number], all, end)
+                    self.read(number, &mut slots[number], which == Visit::Last, end)
                 });
+                if !was_idle {
+                    self.kernel.close(number);
+                }
             }
         }
     }
@@ -263,7 +276,11 @@ impl BlockCounters {
             dispatches,
             waves: counted.waves.map(since),
             lanes: counted.lanes.map(since),
-            ticks: counted.times.map(|(entered, left)| since(left).wrapping_sub(since(entered))),
+            // A wave that ended in code without counters has not left the block.
+            ticks: counted.times.and_then(|(entered, left)| {
+                let ticks = since(left).wrapping_sub(since(entered));
+                (ticks as i64 >= 0).then_some(ticks)
+            }),
         };
         let findings: Vec<Finding> = self.blocks.iter().map(finding).collect();
         self.push(last, findings, String::new());
@@ -323,7 +340,7 @@ impl BlockCounters {
         let missed = self.kernel.missed.load(Ordering::Relaxed);
         if missed > 0 {
             log::problem(&format!(
-                "{missed} dispatches of {} were not counted: too many different grids were in flight",
+                "dispatches of {} that were not counted, since too many different grids were in flight or had just ended: {missed}",
                 self.name()
             ));
         }
@@ -331,7 +348,7 @@ impl BlockCounters {
 
     /// The application's kernel is gone: whether everything that was launched before is in its records. Then nothing comes any more.
     pub(in crate::intercept) fn retire(self: &Arc<BlockCounters>) -> bool {
-        self.visit(true, Instant::now() + PAUSE);
+        self.visit(Visit::Last, Instant::now() + PAUSE);
         let is_over = self.kernel.slots.iter().all(|slot| slot.state.load(Ordering::Acquire) == 0);
         if is_over {
             self.say_missed();
@@ -341,12 +358,19 @@ impl BlockCounters {
     }
 }
 
+/// Recording stops for a while: the counters of what has ended are read, within `patience`.
+pub(in crate::intercept) fn read_all(patience: Duration) {
+    let end = Instant::now() + patience;
+    let all = lock_within(&ALL, patience).map(|all| all.clone());
+    all.iter().flatten().for_each(|counters| counters.visit(Visit::All, end));
+}
+
 /// Nothing more is recorded, or the program comes down: the counters are read, within `patience`.
 pub(in crate::intercept) fn finish(patience: Duration) {
     let end = Instant::now() + patience;
     let Some(mut all) = lock_within(&ALL, patience) else { return };
     for counters in all.drain(..) {
-        counters.visit(true, end);
+        counters.visit(Visit::Last, end);
         counters.say_missed();
     }
 }

@@ -21,7 +21,7 @@ use crate::hsa_runtime::agent::Gpu;
 use crate::intercept::candidate::CandidateError;
 use crate::intercept::choice::{Choice, Planned};
 use crate::intercept::counting::{
-    BlockCounters, CountedBlock, CounterMemory, CountingConfig, CountingKernel,
+    BlockCounters, CountedBlock, CounterMemory, CountingConfig, CountingKernel, Visit,
 };
 use crate::intercept::packet;
 use crate::intercept::runtime::{LoadedCandidate, Runtime};
@@ -41,6 +41,8 @@ pub(super) struct Counted {
     /// Kernels that the user has left out, or of which nothing is known: by the address of the bytes of their code object, which are not there where
     /// nothing is known.
     left_out: HashMap<usize, LeftOutKernels>,
+    /// A kernel was to be counted.
+    is_asked: bool,
     /// A kernel was rewritten.
     is_used: bool,
 }
@@ -101,7 +103,7 @@ impl Counted {
         }
         let end = Instant::now() + PATIENCE;
         for counters in self.objects.values().flat_map(|counted| counted.kernels.values()) {
-            counters.visit(false, end);
+            counters.visit(Visit::Due, end);
         }
         self.leaving.retain(|counters| !counters.retire());
         self.retired.retain(|RewrittenObject { loaded, memory }| {
@@ -120,11 +122,17 @@ impl Counted {
 
     /// The runtime goes down: says that nothing was counted.
     pub(super) fn say_unused(&self) {
-        if !self.is_used {
-            log::problem(
-                "no basic blocks were counted: no kernel that the program has loaded and the user has selected could be rewritten",
-            );
+        if self.is_used {
+            return;
         }
+        log::problem(match self.is_asked {
+            true => {
+                "no basic blocks were counted: no kernel that the program has loaded and the user has selected could be rewritten"
+            }
+            false => {
+                "no basic blocks were counted: the program has loaded no kernel that the user has selected"
+            }
+        });
     }
 }
 
@@ -135,6 +143,7 @@ impl Loader {
         if kernels::is_runtimes(&wanted.facts.name) {
             return None;
         }
+        self.counted.is_asked = true;
         let bytes = Arc::clone(wanted.bytes.as_ref()?);
         let key = (wanted.gpu.index, bytes.as_ptr() as usize);
         if !self.counted.objects.contains_key(&key) {

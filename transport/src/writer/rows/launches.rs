@@ -1,5 +1,5 @@
-//! What the rows of calls say of the kernels that HIP times, until these have completed: where the row of the operation would say the same, there
-//! is none in `ext_dispatch`.
+//! What the rows of calls say of kernels, until these have completed: of those that HIP times, and of those that were told of while they ran. Where
+//! the row of the operation would say the same, there is none in `ext_dispatch`.
 
 use std::collections::BTreeMap;
 
