@@ -26,7 +26,7 @@ use serde::Serialize;
 use self::code::{BlockCode, FunctionCode, functions_with};
 use self::flow::{EdgeCounts, Node, edge_counts};
 pub use self::mode::Mode;
-use self::mode::Modes;
+use self::mode::SessionModes;
 pub use self::roofline::{Peaks, Roofline, add_rooflines};
 use crate::code::{FoundObject, KernelObjects, ListedInstruction, Lister};
 use crate::region::Selected;
@@ -202,7 +202,7 @@ pub fn blocks(
         }
     }
     let is_in = selected.op_condition(trace, "I.op_id")?;
-    let modes = Modes::of(trace)?;
+    let modes = SessionModes::of(trace)?;
     let launches = launches(trace, &is_in, &modes)?;
     let mut counted: HashMap<CountedKernel, HashMap<Code, Counts>> = HashMap::new();
     // How many dispatches each count is of.
@@ -392,7 +392,7 @@ pub fn list_instructions(
 fn launches(
     trace: &Connection,
     is_in: &str,
-    modes: &Modes,
+    modes: &SessionModes,
 ) -> Result<HashMap<CountedKernel, (u64, Option<u64>)>> {
     let (items, join) = match LaunchJoin::of(trace)? {
         Some(launch) => {

@@ -297,9 +297,6 @@ impl Rows {
             record.ends_launch() && self.described.take(record.correlation) == Some(launch)
         };
         if record.end == 0 {
-            if linked && record.describes_call() {
-                self.described.add(record.correlation, launch);
-            }
             return Ok(());
         }
         let op = OpRow {
@@ -365,10 +362,12 @@ impl Rows {
     /// What the call of a dispatch that has not completed has launched; its row is there.
     pub(super) fn launched(&mut self, appender: &mut Appender, record: &Dispatch) -> Result<(), Error> {
         let kernel = self.names.get(record.kernel, appender)?;
-        match kernel.role {
-            Role::Kernel => appender.kernel_api(&launch_of(self.call_id(record.correlation), record, kernel)),
-            _ => Ok(()),
+        if kernel.role == Role::Kernel {
+            let launch = launch_of(self.call_id(record.correlation), record, kernel);
+            appender.kernel_api(&launch)?;
+            self.described.add(record.correlation, launch);
         }
+        Ok(())
     }
 
     /// A copy: the operation, when it completed; where no call is `linked` also a call of its own and what it moves.

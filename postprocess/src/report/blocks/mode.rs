@@ -29,10 +29,10 @@ impl Mode {
 }
 
 /// The modes of the sessions of a trace that have counts.
-pub(super) struct Modes(HashMap<i64, Mode>);
+pub(super) struct SessionModes(HashMap<i64, Mode>);
 
-impl Modes {
-    pub(super) fn of(trace: &Connection) -> rusqlite::Result<Modes> {
+impl SessionModes {
+    pub(super) fn of(trace: &Connection) -> rusqlite::Result<SessionModes> {
         let mut sessions = trace.prepare(
             "SELECT instrumentation_id >> 32, max(lanes IS NOT NULL), max(ticks IS NOT NULL) FROM ext_blockcount GROUP BY 1",
         )?;
@@ -42,7 +42,7 @@ impl Modes {
             (false, false) => Mode::Count,
         };
         let modes = sessions.query_map([], |row| Ok((row.get(0)?, mode((row.get(1)?, row.get(2)?)))))?;
-        Ok(Modes(modes.collect::<rusqlite::Result<_>>()?))
+        Ok(SessionModes(modes.collect::<rusqlite::Result<_>>()?))
     }
 
     /// That of a row of `ext_instrumentation`; none where its session has no counts.

@@ -10,7 +10,7 @@ use rpd_schema::text::{shown, text_of};
 use rusqlite::Connection;
 use serde::Serialize;
 
-use super::{ANALYZER, KernelBlocks, Mode, Modes};
+use super::{ANALYZER, KernelBlocks, Mode, SessionModes};
 use crate::check::rule::are_sound;
 use crate::region::Selected;
 use crate::trace::launch::{LaunchJoin, SIZES};
@@ -110,7 +110,7 @@ fn times(trace: &Connection, selected: &Selected) -> Result<HashMap<String, Vec<
         None => (["NULL"; SIZES.len()].join(", "), ""),
     };
     let is_in = selected.op_condition(trace, "O.id")?;
-    let modes = Modes::of(trace)?;
+    let modes = SessionModes::of(trace)?;
     // Dispatches with other analyzers ran neither the program's own kernel nor one that counts.
     let query = format!(
         "SELECT {}, O.gpuId, O.start, O.end, C.id, {sizes}
