@@ -66,6 +66,26 @@ fn blocks(trace: &Trace) -> Vec<Counted> {
     trace.rows(sql, |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?)))
 }
 
+/// Its counters are never at rest until the program ends.
+#[test]
+fn a_kernel_that_is_always_in_flight_is_read_meanwhile() {
+    let dir = Dir::new();
+    let config = "[[kernel]]\nmatch = \"collatz\"\nns = 20000000\n";
+    let mut running = counted(&dir, "count").gpus(1).config(config).arg("busy=100000").start();
+    let counted = "select coalesce(sum(dispatches), 0) from ext_blockcount C join ext_block B on B.id = block_id where number = 0";
+    dir.wait_for_rows("trace.rpd", counted, 5);
+    assert!(running.is_alive());
+    running.signal(libc::SIGKILL);
+    running.finish().expect_signal(libc::SIGKILL);
+    let trace = dir.trace("trace.rpd");
+    trace.check_integrity();
+    let (dispatches, waves) = (
+        trace.number(counted),
+        "select max(waves) from (select sum(waves) as waves from ext_blockcount C join ext_block B on B.id = block_id where number = 0)",
+    );
+    assert_eq!(trace.number(waves), dispatches * WAVES);
+}
+
 /// The assembler gives each instruction the line that it is on.
 #[test]
 fn blocks_have_the_lines_of_their_source() {

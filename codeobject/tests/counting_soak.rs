@@ -1,7 +1,7 @@
 //! Real libraries through the rewriter: which kernels count, why others do not, how large their code becomes, and how fast it is. What was made does
 //! what the original does, and LLVM's disassembler knows each instruction that is new. With RPD_SOAK; the libraries are those
 //! of Debian's packages librocrand1, librocsparse0, librocfft0 and librocblas0, where they are, or of the directory that
-//! RPD_SOAK_LIBRARIES names; counting/libraries.sh loads them into one.
+//! RPD_SOAK_LIBRARIES names; counting/libraries.sh loads them into one. RPD_SOAK_PROCESSOR=gfx906 takes their code for that processor alone.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -41,6 +41,24 @@ struct Sums {
     /// Kernels of the code objects.
     kernels: u64,
 }
+
+impl Sums {
+    fn add(&mut self, made: &Rewritten) {
+        self.counted += made.kernels.len() as u64;
+        self.scalar += made.kernels.iter().filter(|kernel| kernel.is_scalar).count() as u64;
+        // A function that several kernels call is there once for each.
+        let places: BTreeMap<(u64, u64), u32> =
+            made.blocks.iter().map(|block| ((block.start, block.end), block.instructions)).collect();
+        self.blocks += places.len() as u64;
+        self.instructions += places.values().map(|instructions| u64::from(*instructions)).sum::<u64>();
+        self.code.0 += places.keys().map(|(start, end)| end - start).sum::<u64>();
+        self.code.1 += made.map.stretches().map(|(_, length, _)| length).sum::<u64>();
+    }
+}
+
+/// What is counted, as `rpd probe --auto` calls it.
+const VARIANTS: [(&str, Variant); 3] =
+    [("count", Variant::Waves), ("lanes", Variant::Lanes), ("time", Variant::Time)];
 
 /// Files below a directory whose names begin with "libroc" and hold code, and code objects.
 fn files(directory: &Path, found: &mut Vec<PathBuf>) {
@@ -91,6 +109,7 @@ fn libraries_count_or_say_why_not() {
         return;
     }
     let directory = std::env::var_os("RPD_SOAK_LIBRARIES").unwrap_or(DIRECTORY.into());
+    let processor = std::env::var("RPD_SOAK_PROCESSOR").ok();
     let mut paths = Vec::new();
     files(Path::new(&directory), &mut paths);
     let mut libraries: BTreeMap<String, Sums> = BTreeMap::new();
@@ -102,33 +121,34 @@ fn libraries_count_or_say_why_not() {
         let library = if name.ends_with("co") { "Tensile".to_string() } else { name.into_owned() };
         for part in parts {
             let Ok(parsed) = CodeObject::parse(&part.bytes) else { continue };
-            let options = Options { variant: Variant::Waves, slots: 1, ..Options::default() };
-            let begin = cpu::time();
-            let made = match rewrite(&part.bytes, &options, &|_| true) {
-                Ok(made) => made,
-                // As a whole, with all others for that processor.
-                Err(Refusal::Target(_)) => continue,
-                Err(refusal) => panic!("{}: {refusal}", path.display()),
-            };
-            let sums = libraries.entry(format!("{library} {}", parsed.target.processor)).or_default();
-            sums.took += cpu::time() - begin;
-            sums.counted += made.kernels.len() as u64;
-            sums.scalar += made.kernels.iter().filter(|kernel| kernel.is_scalar).count() as u64;
-            sums.blocks += made.blocks.len() as u64;
-            sums.instructions += made.blocks.iter().map(|block| u64::from(block.instructions)).sum::<u64>();
-            sums.code.0 += made.blocks.iter().map(|block| block.end - block.start).sum::<u64>();
-            sums.code.1 += made.map.stretches().map(|(_, length, _)| length).sum::<u64>();
-            sums.kernels += parsed.kernels.len() as u64;
-            for (reason, count) in reasons(&parsed, &made, &path) {
-                *sums.refused.entry(reason).or_default() += count;
+            if processor.as_ref().is_some_and(|processor| *processor != parsed.target.processor) {
+                continue;
             }
-            // What was made is read as what it was, with a segment more.
-            let again = CodeObject::parse(&made.object).expect("a code object");
-            assert_eq!(again.kernels, parsed.kernels);
-            sound(&part.bytes, &made);
-            let mut faithful = Faithful::default();
-            faithful.add(&part.bytes, &made);
-            new.entry(parsed.target.processor.clone()).or_default().extend(faithful.new);
+            for (what, variant) in VARIANTS {
+                let options = Options { variant, slots: 1, ..Options::default() };
+                let begin = cpu::time();
+                let made = match rewrite(&part.bytes, &options, &|_| true) {
+                    Ok(made) => made,
+                    // As a whole, with all others for that processor.
+                    Err(Refusal::Target(_)) => break,
+                    Err(refusal) => panic!("{}: {refusal}", path.display()),
+                };
+                let of = format!("{library} {} {what}", parsed.target.processor);
+                let sums = libraries.entry(of).or_default();
+                sums.took += cpu::time() - begin;
+                sums.add(&made);
+                sums.kernels += parsed.kernels.len() as u64;
+                for (reason, count) in reasons(&parsed, &made, &path) {
+                    *sums.refused.entry(reason).or_default() += count;
+                }
+                // What was made is read as what it was, with a segment more.
+                let again = CodeObject::parse(&made.object).expect("a code object");
+                assert_eq!(again.kernels, parsed.kernels);
+                sound(&part.bytes, &made);
+                let mut faithful = Faithful::default();
+                faithful.add(&part.bytes, &made);
+                new.entry(parsed.target.processor.clone()).or_default().extend(faithful.new);
+            }
         }
     }
     for (processor, new) in &new {

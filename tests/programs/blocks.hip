@@ -2,6 +2,7 @@
 // kernel's results; status 0 only if all of them are as the processor computes them. Between them, what happens to programs:
 //   graph=COUNT        replays a graph of collatz so often
 //   grids=COUNT        has so many grids of collatz in flight at once
+//   busy=COUNT         launches collatz so often, and always has some of them in flight
 //   pause=SECONDS      sleeps
 //   module=FILE        loads the code object, runs its kernel aql_count, and unloads it, three times
 //   reset              hipDeviceReset
@@ -218,6 +219,21 @@ static void launch_grids(int count) {
     HIP(hipFree(out));
 }
 
+static void keep_busy(int count) {
+    int *out;
+    hipEvent_t behind[4];
+    HIP(hipMalloc(&out, ALL * sizeof(int)));
+    for (auto &event : behind) HIP(hipEventCreate(&event));
+    for (int turn = 0; turn < count; turn++) {
+        hipEvent_t event = behind[turn % 4];
+        if (turn >= 4) HIP(hipEventSynchronize(event));
+        collatz<<<GROUPS, ITEMS>>>(out);
+        HIP(hipEventRecord(event));
+    }
+    HIP(hipDeviceSynchronize());
+    HIP(hipFree(out));
+}
+
 // Its kernel adds to a number how many work-items it has.
 static void load(const char *file) {
     for (int turn = 0; turn < 3; turn++) {
@@ -268,6 +284,8 @@ static bool act(const std::string &name, const char *value, int devices) {
         replay(atoi(value));
     } else if (name == "grids") {
         launch_grids(atoi(value));
+    } else if (name == "busy") {
+        keep_busy(atoi(value));
     } else if (name == "pause") {
         sleep(atoi(value));
     } else if (name == "module") {
