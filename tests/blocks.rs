@@ -9,9 +9,10 @@ use std::collections::BTreeMap;
 use rpd_simgpu::counts;
 
 use crate::harness::{
-    Dir, HeldThread, Loading, Ran, Run, Trace, aql_code_object, not_tested, program, recorder, rpd,
+    Dir, HeldThread, Loading, Ran, Run, Trace, aql_code_object, loader, not_tested, program, recorder, rpd,
 };
 use crate::probe::code_with;
+use crate::remote::ask;
 
 /// The kernels of blocks.hip.
 const KERNELS: [&str; 9] =
@@ -84,6 +85,27 @@ fn a_kernel_that_is_always_in_flight_is_read_meanwhile() {
         "select max(waves) from (select sum(waves) as waves from ext_blockcount C join ext_block B on B.id = block_id where number = 0)",
     );
     assert_eq!(trace.number(waves), dispatches * WAVES);
+}
+
+/// What a stop waits for is counted when it answers, though the counters are seldom at rest.
+#[test]
+fn a_stop_reads_the_counters() {
+    let dir = Dir::new();
+    let run = Run::new(&dir, program("blocks")).preload(&[recorder(), loader()]).gpus(1).arg("busy=1000000");
+    let mut running = run.env("RPDT_COUNT_BLOCKS", "count").start();
+    let all = "select count(*) from ext_instrumentation";
+    let mut before = 0;
+    for round in 0..3 {
+        dir.wait_for_rows("trace.rpd", all, before + 20);
+        ask("stop", &["--wait", "--drain", "60s"], &running).done();
+        let trace = dir.trace("trace.rpd");
+        let counts = trace.number("select sum(dispatches) from ext_blockcount C join ext_block B on B.id = block_id where number = 0");
+        before = trace.number(all);
+        assert_eq!(counts, before, "round {round}");
+        ask("start", &["--wait"], &running).done();
+    }
+    running.signal(libc::SIGKILL);
+    running.finish().expect_signal(libc::SIGKILL);
 }
 
 /// The assembler gives each instruction the line that it is on.

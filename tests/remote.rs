@@ -18,7 +18,7 @@ use crate::harness::{Dir, Loading, PATIENCE, Run, Running, Trace, program, rpd_r
 
 /// What rpdRemote said.
 #[derive(Debug)]
-struct Said {
+pub(crate) struct Said {
     code: Option<i32>,
     stdout: String,
     stderr: String,
@@ -27,7 +27,7 @@ struct Said {
 impl Said {
     /// Fails the test, showing everything, unless all was done.
     #[track_caller]
-    fn done(self) -> Said {
+    pub(crate) fn done(self) -> Said {
         assert_eq!((self.code, &*self.stderr), (Some(0), ""), "{self:#?}");
         self
     }
@@ -64,7 +64,7 @@ fn remote(arguments: &[&str]) -> Said {
 }
 
 /// Runs `rpdRemote VERB OPTIONS PID` to its end.
-fn ask(verb: &str, options: &[&str], running: &Running) -> Said {
+pub(crate) fn ask(verb: &str, options: &[&str], running: &Running) -> Said {
     let pid = running.pid().to_string();
     remote(&[&[verb], options, &[&pid]].concat())
 }

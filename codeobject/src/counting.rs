@@ -323,8 +323,7 @@ pub fn rewrite(
         refused: program.refused.clone(),
         map: AddressMap::default(),
     };
-    let together = program.groups(&program.kernels, true).into_iter();
-    for group in together.flat_map(|group| program.apart(group, true)) {
+    for group in program.groups(&program.kernels, true) {
         let Err(refusal) = groups::count(&original, &options, &group, &mut made, &mut rewritten) else {
             continue;
         };
@@ -334,8 +333,7 @@ pub fn rewrite(
             continue;
         }
         // Functions that pointers may lead to tie many kernels together; each may do without them.
-        let without = program.groups(&kernels, false).into_iter();
-        for group in without.flat_map(|group| program.apart(group, false)) {
+        for group in program.groups(&kernels, false) {
             if let Err(refusal) = groups::count(&original, &options, &group, &mut made, &mut rewritten) {
                 let kernels: Vec<usize> = group.kernels.iter().map(|(place, _)| *place).collect();
                 refuse(&original, &kernels, &refusal, &mut rewritten);
@@ -354,8 +352,7 @@ pub fn waiting(object: &[u8], wanted: &dyn Fn(&str) -> bool) -> Result<BTreeSet<
     let original = object::Original::open(object)?;
     let program = program::Program::of(&original.functions, false, wanted);
     let mut found: BTreeSet<String> = program.refused.iter().map(|(name, _)| name.clone()).collect();
-    let together = program.groups(&program.kernels, true).into_iter();
-    for group in together.flat_map(|group| program.apart(group, true)) {
+    for group in program.groups(&program.kernels, true) {
         if waiting::may_wait(group.functions.iter().map(|(_, code)| *code), group.calls_by_pointer) {
             found.extend(group.kernels.iter().map(|(place, _)| original.functions[*place].name.to_string()));
         }

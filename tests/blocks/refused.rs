@@ -253,7 +253,7 @@ fn more_grids_at_once_than_there_are_counters_for() {
     let dir = Dir::new();
     let ran = counted(&dir, "count").gpus(1).env("LOGDUR_FILTER", "^collatz$").arg("grids=7").run();
     ran.expect(0);
-    let line = "dispatches of collatz that were not counted, since too many different grids were in flight or had just ended: 3";
+    let line = "dispatches of collatz were not counted, since too many different grids were in flight or had just ended: 3";
     assert!(ran.stderr.contains(line) && ran.stderr.lines().count() == 1, "{ran}");
     // Grids of one, two, three and four workgroups of three waves.
     assert_eq!(counted_collatz(&dir.trace("trace.rpd")), (4, 3 * (1 + 2 + 3 + 4)), "{ran}");

@@ -46,14 +46,14 @@ Columns:
             (--auto=time)
   insns     instructions of the block
   taken     how many of 100 wavefronts took the branch at its end; empty where it ends
-            with none, or where the counts do not tell. A wavefront that only a part of
-            its lanes would take goes on, with the others' lanes switched off
+            with none, or where the counts do not tell. A wavefront of which only some
+            lanes would take it does not: it goes on, with those lanes switched off
   turns     where a loop begins: how often it turned on average each time it was entered
   waits     what its instructions wait for: VMEM (vector memory), LDS/SMEM (LDS, scalar
             memory, messages), barrier, sleep (--auto=time)
   block     where it begins in the code object and in the source, and its function,
-            where the kernel calls functions. The line is that of the code that was
-            inlined there; --json and --csv have the whole path of its file
+            where the kernel calls functions. Where the compiler has inlined code, the
+            line is that of the inlined code. --json and --csv have the file's whole path
 
 The lines above the table say for each kernel: what was counted; the executed instructions of each
 kind (other: s_waitcnt, s_barrier, s_nop, s_endpgm and the like); what part of the lanes of a
@@ -61,9 +61,9 @@ wavefront was active in them; floating-point operations (flop: additions,
 multiplications and transcendental functions 1, multiply-adds 2, those of products of matrices); the
 bytes that its instructions read and write in memory, before any cache; and flop/byte, the arithmetic
 intensity of a roofline. Without --auto=lanes all lanes are taken to be active. With --auto=time they
-also say which part of the ticks is from blocks that wait for something: of the whole block, and once
-for each thing that it waits for. A kernel that was counted in several ways (rpd probe --append, rpd
-merge) is there once for each.
+also say which part of the ticks is from blocks that wait for something: all ticks of such a block
+count, once for each thing that it waits for. A trace may have counts of several modes of --auto (rpd
+probe --append, rpd merge): then a kernel is there once for each.
 
 With --roofline a line for each kernel, the one that took the most time first:
   time       of a dispatch on average
@@ -203,7 +203,7 @@ impl Blocks {
             write_csv(&kernels)?;
         } else if kernels.is_empty() {
             note(format_args!(
-                "{name} has no counts of basic blocks{of_part}; rpd probe --auto records them, of the dispatches that its -d chooses"
+                "{name} has no counts of basic blocks{of_part}; rpd probe --auto records them, of the dispatches that -d chooses"
             ));
         } else if self.roofline {
             output::write(|out| roofline::write(out, &kernels, &peaks, self.n))?;
@@ -329,7 +329,7 @@ fn head(kernel: &KernelBlocks) -> Vec<String> {
         parts.push(format!("{executed} instructions executed by waves"));
     }
     if let (Some(executed), Some(items)) =
-        (kernel.executed_by_lanes, kernel.work_items.filter(|items| *items > 0))
+        (kernel.executed_by_lanes, kernel.work_items.filter(|items| *items > 0 && !kernel.has_other_counts))
     {
         parts.push(format!(
             "{:.1} instructions by each of {items} work-items",

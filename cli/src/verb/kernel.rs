@@ -125,11 +125,11 @@ impl Kernel {
             if let Some(nothing) = nothing {
                 anyhow::bail!("{nothing}");
             }
-            let hint = match found.instrumented {
-                0 => "rpd top --by kernel shows those there are",
-                _ => "--instrumented counts all dispatches",
-            };
-            anyhow::bail!("{name} has no such kernel as {}; {hint}", escape(&self.name));
+            let option = if found.instrumented > 0 { " --instrumented" } else { "" };
+            anyhow::bail!(
+                "{name} has no such kernel as {}; rpd top --by kernel{option} shows those there are",
+                escape(&self.name)
+            );
         };
         if found.others > 0 {
             note(format_args!(

@@ -118,27 +118,29 @@ pub(crate) fn trace_of(dir: &Dir, calls: &[Call], ops: &[Op]) -> String {
 /// Whether a process was not recorded at a ns.
 type IsUnrecorded<'a> = &'a dyn Fn(i64, i64) -> bool;
 
-/// What a thread does at each ns, as the cause of idle time: the outermost call, painted in the order of time. A call that began while the process was
-/// not recorded is as good as one that began when it was again.
+/// What a thread does at each ns, as the cause of idle time: the outermost call, painted in the order of time. A call that began or ended while the
+/// process was not recorded is as good as one that did when it was; of two that are as good as each other the longer one is outside.
 fn painted(
     calls: &[Call],
     process: i64,
     tid: i64,
     is_unrecorded: IsUnrecorded<'_>,
 ) -> BTreeMap<i64, &'static str> {
-    let mut of_thread: Vec<(i64, i64, usize)> = calls
+    let mut of_thread: Vec<(i64, i64, i64, usize)> = calls
         .iter()
         .filter(|call| PROCESSES[call.session] == process && call.tid == tid)
-        .map(|call| {
-            let end = call.start + call.length;
-            let start = (call.start..end).find(|ns| !is_unrecorded(process, *ns)).unwrap_or(end);
-            (start, -end, call.name)
+        .filter_map(|call| {
+            let mut recorded =
+                (call.start..call.start + call.length).filter(|ns| !is_unrecorded(process, *ns));
+            let first = recorded.next()?;
+            let last = recorded.next_back().unwrap_or(first);
+            Some((first, -(last + 1), -call.length, call.name))
         })
         .collect();
     of_thread.sort_unstable();
     let mut paint = BTreeMap::new();
     let mut covered = 0;
-    for (start, not_end, name) in of_thread {
+    for (start, not_end, _, name) in of_thread {
         if let Some(cause) = CALLS[name].1 {
             for ns in start.max(covered)..-not_end {
                 paint.insert(ns, cause);
@@ -310,6 +312,26 @@ fn causes(dir: &Dir, trace: &str) -> Vec<(String, u64)> {
     let causes = gpu["causes"].as_array().unwrap().iter();
     let causes = causes.map(|cause| (cause["cause"].as_str().unwrap().to_string(), number(cause, "idle_ns")));
     causes.filter(|(_, idle)| *idle > 0).collect()
+}
+
+/// The clock of the process shows one time for both begins, and one for both ends.
+#[test]
+fn of_two_calls_that_begin_and_end_in_lost_time_the_longer_one_counts() {
+    let dir = Dir::new();
+    let call = |start, length, name| Call { session: 0, tid: 1, start, length, name };
+    let op = |start, call| Op { gpu: 0, queue: 0, start, length: 10, name: 0, call };
+    let (malloc, launch) = (3, 0);
+    let calls = [call(110, 50, malloc), call(120, 35, launch), call(200, 10, launch)];
+    let trace = trace_of(&dir, &calls, &[op(100, 99), op(210, 2)]);
+    dir.open(&trace)
+        .execute(
+            "INSERT INTO rocpd_metadata (tag, value)
+             VALUES ('session::0::lost_times', '105-125:buffer_full=3 150-165:buffer_full=3')",
+            [],
+        )
+        .unwrap();
+    let expected = [("launch", 10), ("call", 25), ("host", 35), ("unrecorded", 30)];
+    assert_eq!(causes(&dir, &trace), expected.map(|(cause, idle)| (cause.to_string(), idle)));
 }
 
 /// Two runs in one file, a process that was killed, and a recording in parts of which one is gone.

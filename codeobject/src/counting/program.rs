@@ -11,7 +11,7 @@ use crate::instruction::{Control, Registers};
 
 /// Functions that a pointer may lead to: a call by one looks for its target among them.
 const MOST_POINTED: usize = 1000;
-/// So many times as much code as the kernels of a group have may be made of them.
+/// How many times the code of kernels that call the same functions may be copied, before they share the copies.
 const MOST_COPIES: usize = 4;
 /// The pair of scalar registers in which functions get the address that they return to (LLVM's calling convention).
 const RETURN_ADDRESS: u8 = 30;
@@ -133,15 +133,21 @@ impl Program {
         Program { bodies, kernels, pointed, refused: named }
     }
 
-    /// A group for each of these kernels that are one, or that one where it would make too much code of them.
-    pub(super) fn apart<'p>(&'p self, group: Group<'p>, follows_pointers: bool) -> Vec<Group<'p>> {
+    /// The groups of these kernels, in the order of their addresses; with the functions that pointers may lead to, or without.
+    pub(super) fn groups(&self, kernels: &[usize], follows_pointers: bool) -> Vec<Group<'_>> {
+        let connected = self.connected(kernels, follows_pointers).into_iter();
+        connected.flat_map(|group| self.apart(group, follows_pointers)).collect()
+    }
+
+    /// A group for each kernel of `group`, or `group` itself where that would make too many copies of functions.
+    fn apart<'p>(&'p self, group: Group<'p>, follows_pointers: bool) -> Vec<Group<'p>> {
         if group.kernels.len() == 1 {
             return vec![group];
         }
         let most = group.size().saturating_mul(MOST_COPIES);
         let (mut size, mut all) = (0, Vec::with_capacity(group.kernels.len()));
         for (kernel, _) in &group.kernels {
-            all.extend(self.groups(&[*kernel], follows_pointers));
+            all.extend(self.connected(&[*kernel], follows_pointers));
             size = all.last().map_or(size, |last| size + last.size());
             if size > most {
                 return vec![group];
@@ -150,9 +156,8 @@ impl Program {
         all
     }
 
-    /// The functions of these kernels, by what belongs together, in the order of their addresses; with those that pointers may lead to,
-    /// or without.
-    pub(super) fn groups(&self, kernels: &[usize], follows_pointers: bool) -> Vec<Group<'_>> {
+    /// These kernels and the functions that they reach; those that reach the same function are one group.
+    fn connected(&self, kernels: &[usize], follows_pointers: bool) -> Vec<Group<'_>> {
         let pointed: &[usize] = if follows_pointers { &self.pointed } else { &[] };
         let mut parents: BTreeMap<usize, usize> = BTreeMap::new();
         let mut open = kernels.to_vec();

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use rusqlite::Connection;
+use rusqlite::{Connection, OptionalExtension};
 
 use super::finding::{CheckFinding, EXAMPLES, Example};
 use super::kind::FindingKind;
@@ -39,6 +39,24 @@ impl Outliers {
     /// Nothing is known yet.
     pub fn new() -> Outliers {
         Outliers::default()
+    }
+
+    /// Those of a trace that is going to be read whole: they are looked for now.
+    ///
+    /// # Errors
+    /// When a table cannot be read.
+    pub fn of(trace: &Connection) -> rusqlite::Result<Outliers> {
+        let mut outliers = Outliers::new();
+        for table in ["rocpd_api", "rocpd_op"] {
+            if has_table(trace, table)? {
+                let query = format!("SELECT t.start FROM {table} AS t WHERE {} LIMIT 1", has_sound_times());
+                if let Some(time) = trace.query_row(&query, [], |row| row.get(0)).optional()? {
+                    outliers.is_outlier(trace, (time, time))?;
+                    break;
+                }
+            }
+        }
+        Ok(outliers)
     }
 
     /// Those among rows with these sound times.
@@ -84,7 +102,7 @@ impl Outliers {
     /// When a table cannot be read.
     pub fn is_outlier(&mut self, trace: &Connection, times: (i64, i64)) -> rusqlite::Result<bool> {
         // Counting the rows of each day takes longer, and nearly always in vain.
-        if self.days.is_none() && !spans_days(trace)? {
+        if self.days.is_none() && !is_any_far(trace, times.0)? {
             self.days = Some(BTreeSet::new());
         }
         self.are_outliers(trace, times)
@@ -104,27 +122,20 @@ impl Outliers {
     }
 }
 
-/// Whether calls and operations, those with impossible times included, may span more than a day.
-fn spans_days(trace: &Connection) -> rusqlite::Result<bool> {
-    let mut span: Option<(i64, i64)> = None;
+/// Whether any call or operation, one with impossible times included, may begin or end more than a day from `time`. Where none does, all
+/// are of one span.
+fn is_any_far(trace: &Connection, time: i64) -> rusqlite::Result<bool> {
     for table in ["rocpd_api", "rocpd_op"] {
-        if !has_table(trace, table)? {
-            continue;
-        }
-        let query = format!(r#"SELECT min(start), max({table}."end") FROM {table}"#);
-        let times = trace.query_row(&query, [], |row| {
-            // What is no integer is larger than all of them, or a real number among them, and hides the first or the last.
-            let times = [0, 1].map(|column| row.get_ref(column).map(|time| time.as_i64_or_null()));
-            let [first, last] = times;
-            Ok(first?.ok().zip(last?.ok()))
-        })?;
-        let Some((first, last)) = times else { return Ok(true) };
-        for time in [first, last].into_iter().flatten() {
-            let (first, last) = span.unwrap_or((time, time));
-            span = Some((first.min(time), last.max(time)));
+        let query =
+            format!(r#"SELECT EXISTS (SELECT 1 FROM {table} WHERE start < ?1 OR {table}."end" > ?2)"#);
+        let is_far = |trace: &Connection| {
+            trace.query_row(&query, [time.saturating_sub(DAY), time.saturating_add(DAY)], |row| row.get(0))
+        };
+        if has_table(trace, table)? && is_far(trace)? {
+            return Ok(true);
         }
     }
-    Ok(span.is_some_and(|(first, last)| first.checked_add(DAY).is_some_and(|day| day < last)))
+    Ok(false)
 }
 
 /// The days on which the timed tables have few of all times, but for those of the sessions in `running`. Needs a scan of each; memory

@@ -98,6 +98,7 @@ impl TimelineFormat for Perfetto {
             pending: None,
             thread: ROOT,
             open: Vec::new(),
+            first_counter: FIRST_COUNTER + ((maker as u64) << 24),
             counters: FxHashMap::default(),
         }
     }
@@ -119,6 +120,8 @@ struct Packets {
     thread: u64,
     /// The further tracks of it too: which it is, and the ends of what is open, innermost last.
     open: Vec<(u64, Vec<i64>)>,
+    /// The number of the first counter of a device that this makes: counters of other makers have other ones.
+    first_counter: u64,
     /// Tracks of the counters of devices, by name.
     counters: FxHashMap<i64, FxHashMap<String, u64>>,
 }
@@ -224,15 +227,15 @@ impl Packets {
         if let Some(uuid) = of_device.get(name) {
             return Ok(*uuid);
         }
-        let place = of_device.len() as u64;
-        let uuid = device(process) | (FIRST_COUNTER + place);
+        let counter = self.first_counter + of_device.len() as u64;
+        let uuid = device(process) | counter;
         of_device.insert(name.to_string(), uuid);
         self.describe(|bytes| {
             number(bytes, track::UUID, uuid);
             content(bytes, track::NAME, name.as_bytes());
             number(bytes, track::PARENT_UUID, device(process));
             // Above the queues.
-            number(bytes, track::SIBLING_ORDER_RANK, i64::from(i32::MIN) as u64 + place);
+            number(bytes, track::SIBLING_ORDER_RANK, i64::from(i32::MIN) as u64 + (counter - FIRST_COUNTER));
             message(bytes, track::COUNTER, |bytes| {
                 number(bytes, counter_field::UNIT, counter_field::COUNT);
             });

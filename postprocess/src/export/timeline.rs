@@ -116,6 +116,8 @@ pub(super) fn write<F: TimelineFormat>(
             format.events(elements, maker - 1, &facts)
         });
         let mut subtracks = ThreadTracks::of(&hosts);
+        let mut for_calls = common.output(for_calls);
+        let numbers = gpus.name_all(&mut for_calls.events)?;
         let frames = thread::scope(|scope| {
             let writing = scope.spawn(|| -> Result<()> {
                 let (trace, _) = rpd_schema::open_read(file)?;
@@ -124,11 +126,11 @@ pub(super) fn write<F: TimelineFormat>(
                 write_ops(&mut output, (&hosts, &mut gpus), ops, &mut Details::of(&trace, &launches)?)?;
                 output.events.end()
             });
-            let mut output = common.output(for_calls);
-            let frames = write_calls(&mut output, (&hosts, &mut subtracks), calls, launched)
-                .and_then(|frames| output.events.end().map(|()| frames));
+            let frames = write_depths(&mut for_calls, &numbers, depths, last_ns)
+                .and_then(|()| write_calls(&mut for_calls, (&hosts, &mut subtracks), calls, launched))
+                .and_then(|frames| for_calls.events.end().map(|()| frames));
             // Without its maker the writer takes what the other thread makes.
-            drop(output);
+            drop(for_calls);
             let written = writing.join().map_err(|_| anyhow!("the operations could not be written"))?;
             let frames = frames?;
             written.map(|()| frames)
@@ -136,7 +138,6 @@ pub(super) fn write<F: TimelineFormat>(
         exported.processes = subtracks.processes();
         let mut output = common.output(for_rest);
         write_frames(&mut output, &mut gpus, frames)?;
-        write_depths(&mut output, &mut gpus, depths, last_ns)?;
         exported.no_numbers = write_sensors(&mut output, &mut gpus, trace, &selected)?;
         output.events.end()?;
         Ok(exported)

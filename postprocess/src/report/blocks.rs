@@ -250,7 +250,7 @@ pub fn blocks(
         if all < inside || all > inside && !selected.is_everything() {
             remark(match selected.is_everything() {
                 true => format!(
-                    "{name}: its counts are of {of}, but {inside} were counted: the other counts were never read"
+                    "{name}: {inside} dispatches ran with counters, which were read for {all} of them: the sums are of these"
                 ),
                 false => format!(
                     "{name}: its counts are of {of} that were counted together; {inside} of these are in that part of the trace"

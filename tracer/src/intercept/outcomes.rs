@@ -66,7 +66,7 @@ pub(super) fn refuse(target: &str, reason: String) {
 pub(crate) fn described(kernel: &NumberedKernel) -> String {
     let of = |number: u32| from(number as usize).into_iter().next();
     match kernel.candidate().and_then(of) {
-        Some(candidate) if candidate.path == THE_PROGRAM => format!("{}, instrumented,", kernel.name()),
+        Some(candidate) if candidate.path == THE_PROGRAM => format!("{} (instrumented)", kernel.name()),
         Some(candidate) => format!("{} of the candidate {}", kernel.name(), candidate.path),
         None => kernel.name(),
     }

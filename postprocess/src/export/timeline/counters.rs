@@ -51,33 +51,33 @@ impl Depth {
     }
 }
 
-/// Writes how many operations wait or run on each GPU, and whether none does, up to `last_ns`.
+/// Writes how many operations wait or run on each of `gpus`, and whether none does, up to `last_ns`.
 ///
 /// # Errors
 /// When a temporary file cannot be read, or the output has failed.
 pub(super) fn write_depths<E: Events>(
     output: &mut Output<'_, E>,
-    gpus: &mut Gpus,
+    gpus: &[i64],
     mut changes: Sorted<DepthChange>,
     last_ns: i64,
 ) -> Result<()> {
-    let mut current: Option<(i64, Depth)> = None;
+    let mut current: Option<(u32, Depth)> = None;
     let mut next = changes.next()?;
-    while let Some([gpu, time, change]) = next {
+    while let Some(DepthChange { gpu, time, change }) = next {
         output.row()?;
         if current.as_ref().is_none_or(|(of, _)| *of != gpu) {
             if let Some((_, mut depth)) = current.take() {
                 depth.end(output, last_ns)?;
             }
-            let process = gpus.counted_gpu(usize::try_from(gpu)?, &mut output.events)?;
+            let process = gpus[gpu as usize];
             current = Some((gpu, Depth { process, depth: 0, is_idle: None, written_ns: i64::MIN }));
         }
         let Some((_, depth)) = &mut current else { continue };
         let before = depth.depth;
-        depth.depth += change;
+        depth.depth += i64::from(change);
         next = changes.next()?;
-        while let Some([_, _, change]) = next.filter(|[of, at, _]| (*of, *at) == (gpu, time)) {
-            depth.depth += change;
+        while let Some(same) = next.filter(|same| (same.gpu, same.time) == (gpu, time)) {
+            depth.depth += i64::from(same.change);
             next = changes.next()?;
         }
         if depth.depth != before || depth.is_idle.is_none() {

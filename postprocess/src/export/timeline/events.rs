@@ -30,7 +30,7 @@ pub(in crate::export) trait TimelineFormat: Sync {
     /// What is before the first event and behind the last one.
     fn around(&self, facts: &Facts<'_>) -> (Vec<u8>, Vec<u8>);
 
-    /// A maker of events: 0 makes those of threads, 1 those of queues, 2 makes others when these are done.
+    /// A maker of events: 0 makes those of threads and how much waits for the GPUs, 1 those of queues, 2 makes others when these are done.
     fn events(&self, elements: Elements, maker: usize, facts: &Facts<'_>) -> Self::Events;
 }
 

@@ -3,7 +3,9 @@
 //! Three scans in the order of ids (`scan.rs`) and sorts on disk: links by call meet the calls, what is known of a call then goes by operation and
 //! meets the operations. Nothing is looked up row by row.
 
-use anyhow::Result;
+use std::thread;
+
+use anyhow::{Result, anyhow};
 use bytemuck::{Pod, Zeroable};
 use rpd_schema::Processes;
 use rusqlite::Connection;
@@ -159,8 +161,18 @@ impl OpRecord {
     }
 }
 
-/// One more or less in the queues of a GPU: number of the GPU in [`Tracks`], time, 1 or -1.
-pub(super) type DepthChange = [i64; 3];
+/// One more or less in the queues of a GPU.
+#[derive(Debug, Clone, Copy, Pod, Zeroable)]
+#[repr(C)]
+pub(super) struct DepthChange {
+    /// Number of the GPU in [`Tracks`].
+    pub(super) gpu: u32,
+    /// 1 or -1.
+    pub(super) change: i32,
+    pub(super) time: i64,
+}
+
+ordered!(DepthChange, |change: &DepthChange| (change.gpu, change.time, change.change));
 
 /// A link with what is known of its call, ordered by operation: operation, link, call, thread, start, turned-over end.
 type LinkedCall = [i64; 6];
@@ -192,34 +204,34 @@ impl Rows {
         notes: &dyn Notes,
     ) -> Result<Rows> {
         let ScannedRows { links, calls, ops, sensors } = scanned;
-        let mut scan = Scan {
-            trace,
-            selected,
-            rows: RowCount::new(notes, "calls and operations read"),
-            tracks: Tracks::of(trace, first_gpu)?,
-            outliers: Outliers::new(),
-            first_ns: i64::MAX,
-            last_ns: i64::MIN,
-            exported: Exported::default(),
-        };
-        let (calls, linked) = scan.calls(links, calls)?;
-        let (ops, launched, depths) = scan.ops(ops, linked)?;
-        for [start, end] in sensors {
-            scan.times(start, end)?;
-        }
-        scan.tracks.arrange();
-        let Scan { tracks, first_ns, last_ns, exported, .. } = scan;
-        let first_ns = if first_ns == i64::MAX { 0 } else { first_ns };
-        notes.show("sorting");
-        Ok(Rows {
-            calls: calls.sorted()?,
-            launched: launched.sorted()?,
-            ops: ops.sorted()?,
-            depths: depths.sorted()?,
-            tracks,
-            first_ns,
-            last_ns,
-            exported,
+        thread::scope(|scope| {
+            let links = scope.spawn(|| sorted(links));
+            let mut scan = Scan {
+                trace,
+                selected,
+                rows: RowCount::new(notes, "calls and operations read"),
+                tracks: Tracks::of(trace, first_gpu)?,
+                outliers: Outliers::of(trace)?,
+                first_ns: i64::MAX,
+                last_ns: i64::MIN,
+                exported: Exported::default(),
+            };
+            let failed = |_| anyhow!("the rows could not be sorted");
+            let (calls, linked) = scan.calls(links.join().map_err(failed)??, calls)?;
+            let calls = scope.spawn(|| calls.sorted());
+            let (ops, launched, depths) = scan.ops(ops, linked)?;
+            let others = scope.spawn(|| -> Result<_> { Ok((launched.sorted()?, depths.sorted()?)) });
+            for [start, end] in sensors {
+                scan.times(start, end)?;
+            }
+            scan.tracks.arrange();
+            notes.show("sorting");
+            let ops = ops.sorted()?;
+            let (launched, depths) = others.join().map_err(failed)??;
+            let calls = calls.join().map_err(failed)??;
+            let Scan { tracks, first_ns, last_ns, exported, .. } = scan;
+            let first_ns = if first_ns == i64::MAX { 0 } else { first_ns };
+            Ok(Rows { calls, launched, ops, depths, tracks, first_ns, last_ns, exported })
         })
     }
 }
@@ -249,11 +261,10 @@ impl Scan<'_> {
 
     fn calls(
         &mut self,
-        links: Arriving<3>,
+        mut links: Sorted<[i64; 3]>,
         rows: Arriving<7>,
     ) -> Result<(Sorter<CallRecord>, Sorter<LinkedCall>)> {
         let (mut calls, mut linked) = (Sorter::new(), Sorter::new());
-        let mut links = sorted(links)?;
         let mut link = links.next()?;
         let processes = Processes::of(self.trace)?;
         let mut markers = Markers::of(self.trace)?;
@@ -311,7 +322,7 @@ impl Scan<'_> {
             self.exported.ops += 1;
             self.last_ns = self.last_ns.max(end);
             let queue = self.tracks.gpus.queue(gpu, queue);
-            let gpu = self.tracks.gpus.gpu_of(queue) as i64;
+            let gpu = u32::try_from(self.tracks.gpus.gpu_of(queue))?;
             let mut op = OpRecord {
                 queue,
                 thread: NO_THREAD,
@@ -347,8 +358,8 @@ impl Scan<'_> {
                 })?;
                 // From the launch to the end. Where clocks disagree an op may have ended before its launch: it never waited then.
                 if call_start <= end {
-                    depths.push([gpu, call_start, 1])?;
-                    depths.push([gpu, end, -1])?;
+                    depths.push(DepthChange { gpu, change: 1, time: call_start })?;
+                    depths.push(DepthChange { gpu, change: -1, time: end })?;
                 }
             }
             if is_first {

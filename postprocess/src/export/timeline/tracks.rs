@@ -316,13 +316,13 @@ impl Gpus {
         Ok(Place { process, track, subtrack })
     }
 
-    /// The number of a GPU that has counters, by its number among the GPUs.
+    /// Names all GPUs. Their numbers, by their numbers among the GPUs.
     ///
     /// # Errors
     /// When the output has failed.
-    pub(super) fn counted_gpu(&mut self, gpu: usize, events: &mut impl Events) -> Result<i64> {
-        self.name_gpu(gpu, events)?;
-        Ok(self.gpus[gpu].number)
+    pub(super) fn name_all(&mut self, events: &mut impl Events) -> Result<Vec<i64>> {
+        (0..self.gpus.len()).try_for_each(|at| self.name_gpu(at, events))?;
+        Ok(self.gpus.iter().map(|gpu| gpu.number).collect())
     }
 
     fn name_gpu(&mut self, at: usize, events: &mut impl Events) -> Result<()> {
@@ -345,7 +345,8 @@ impl Gpus {
     pub(super) fn sensed(&mut self, device_type: &str, device: i64, events: &mut impl Events) -> Result<i64> {
         if device_type == "gpu" {
             let gpu = self.gpu(device);
-            return self.counted_gpu(gpu, events);
+            self.name_gpu(gpu, events)?;
+            return Ok(self.gpus[gpu].number);
         }
         let name = format!("{device_type} {device}");
         if let Some(known) = self.others.iter().find(|other| other.name == name) {

@@ -289,8 +289,9 @@ impl<'trace> Causes<'trace> {
                 && !outliers.has(trace, call.times)?
             {
                 let unrecorded = unrecorded.of_process(of.0);
-                let times = (unrecorded.recorded(call.times.0), unrecorded.recorded(call.times.1));
-                calls.push(ThreadCall::new(*thread, times, kind))?;
+                let (start, end) = call.times;
+                let times = (unrecorded.recorded(start), unrecorded.recorded(end));
+                calls.push(ThreadCall::new(*thread, times, end - start, kind))?;
             }
             Ok(())
         })?;

@@ -52,7 +52,8 @@ impl CallKind {
     }
 }
 
-/// A call; ordered by thread and time, of two with one start the longer one first.
+/// A call; ordered by thread and time, of two with one start the longer one first. Its times are those of the process's clock, which stands
+/// still while it is not recorded: of two calls for which it shows the same times, the one that took longer is outside.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
 #[repr(C)]
 pub(super) struct ThreadCall {
@@ -60,12 +61,15 @@ pub(super) struct ThreadCall {
     start: i64,
     /// The end with all bits turned over.
     not_end: i64,
+    /// How long it took, with the time that was not recorded, with all bits turned over.
+    not_length: i64,
     kind: i64,
 }
 
 impl ThreadCall {
-    pub(super) fn new(thread: i64, (start, end): (i64, i64), kind: CallKind) -> ThreadCall {
-        ThreadCall { thread, start, not_end: !end, kind: kind as i64 }
+    /// A call from `start` to `end` on the process's clock, which took `length`, ns.
+    pub(super) fn new(thread: i64, (start, end): (i64, i64), length: i64, kind: CallKind) -> ThreadCall {
+        ThreadCall { thread, start, not_end: !end, not_length: !length, kind: kind as i64 }
     }
 
     fn end(&self) -> i64 {

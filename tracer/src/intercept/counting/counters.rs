@@ -218,7 +218,7 @@ impl BlockCounters {
         self.memory.address() + (self.from + slot * self.count * COUNTER) as u64
     }
 
-    /// Dispatches that have ended get their records, and idle slots are read. Busy ones that should be read are closed.
+    /// Makes the records of dispatches that have ended, and reads idle slots. It closes those that have been busy for too long.
     pub(in crate::intercept) fn visit(&self, which: Visit, end: Instant) {
         self.refuse_launches();
         let Some(mut slots) = lock_within(&self.slots, end.saturating_duration_since(Instant::now())) else {
@@ -233,7 +233,8 @@ impl BlockCounters {
                     self.take_ended(&mut slots);
                     self.read(number, &mut slots[number], which == Visit::Last, end)
                 });
-                if !was_idle {
+                // Not at once: other grids need free slots.
+                if !was_idle && slots[number].read.elapsed() >= PAUSE {
                     self.kernel.close(number);
                 }
             }
@@ -340,7 +341,7 @@ impl BlockCounters {
         let missed = self.kernel.missed.load(Ordering::Relaxed);
         if missed > 0 {
             log::problem(&format!(
-                "dispatches of {} that were not counted, since too many different grids were in flight or had just ended: {missed}",
+                "dispatches of {} were not counted, since too many different grids were in flight or had just ended: {missed}",
                 self.name()
             ));
         }
