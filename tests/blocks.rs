@@ -92,7 +92,7 @@ fn a_kernel_that_is_always_in_flight_is_read_meanwhile() {
 fn a_stop_reads_the_counters() {
     let dir = Dir::new();
     let run = Run::new(&dir, program("blocks")).preload(&[recorder(), loader()]).gpus(1).arg("busy=1000000");
-    let mut running = run.env("RPDT_COUNT_BLOCKS", "count").start();
+    let running = run.env("RPDT_COUNT_BLOCKS", "count").start();
     let all = "select count(*) from ext_instrumentation";
     let mut before = 0;
     for round in 0..3 {
