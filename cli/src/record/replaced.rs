@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use rpd_postprocess::text::counted;
 use rpd_postprocess::trace;
+use rpd_postprocess::trace::instrumented::is_instrumented;
 use rpd_schema::{Outcome, THE_PROGRAM};
 use rusqlite::Connection;
 
@@ -44,26 +45,20 @@ impl ReplacedInRecording {
         foreign: &HashSet<i64>,
     ) -> Result<()> {
         let first_id = i64::from(first) << 32;
-        let count = |table, dispatches| -> Result<u64> {
-            let mut count = 0;
-            if trace::has_table(trace, table)? {
-                let counts = format!(
-                    "SELECT id >> 32, count({dispatches}) FROM {table} WHERE id >= ?1 GROUP BY id >> 32"
-                );
-                let mut counts = trace.prepare(&counts)?;
-                let mut counts = counts.query([first_id])?;
-                while let Some(row) = counts.next()? {
-                    if !foreign.contains(&row.get(0)?) {
-                        count += row.get::<_, i64>(1)?.unsigned_abs();
-                    }
+        if trace::has_table(trace, "ext_replacement")? {
+            let counts = format!(
+                "SELECT id >> 32, {} AS instrumented, count(*) FROM ext_replacement WHERE id >= ?1 GROUP BY 1, 2",
+                is_instrumented(trace, "op_id")?
+            );
+            let mut counts = trace.prepare(&counts)?;
+            let mut counts = counts.query([first_id])?;
+            while let Some(row) = counts.next()? {
+                if !foreign.contains(&row.get(0)?) {
+                    let count = if row.get(1)? { &mut self.instrumented } else { &mut self.dispatches };
+                    *count += row.get::<_, i64>(2)?.unsigned_abs();
                 }
             }
-            Ok(count)
-        };
-        // A row for each analyzer.
-        let instrumented = count("ext_instrumentation", "DISTINCT op_id")?;
-        self.dispatches += count("ext_replacement", "*")?.saturating_sub(instrumented);
-        self.instrumented += instrumented;
+        }
         if trace::has_table(trace, "ext_candidate")? {
             let mut rows =
                 trace.prepare("SELECT id >> 32, path, outcome FROM ext_candidate WHERE id >= ?1")?;

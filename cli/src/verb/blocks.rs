@@ -30,6 +30,9 @@ use crate::verb::disassembler;
 /// Rows of a kernel, unless told otherwise.
 const ROWS: usize = 10;
 
+/// Digits of a code object's SHA-256 that are shown.
+const OBJECT_WIDTH: usize = 12;
+
 /// Show which basic blocks of kernels were executed, and how often
 ///
 /// The trace is one that rpd probe --auto recorded. Counts are sums over all dispatches that were counted. The code objects that rpd probe
@@ -52,11 +55,13 @@ Columns:
   waits     what its instructions wait for: VMEM (vector memory), LDS/SMEM (LDS, scalar
             memory, messages), barrier, sleep (--auto=time)
   block     where it begins in the code object and in the source, and its function,
-            where the kernel calls functions. Where the compiler has inlined code, the
-            line is that of the inlined code. --json and --csv have the file's whole path
+            where the kernel calls functions; of kernels of one name in several code objects
+            also in which, the first digits of its SHA-256. Where the compiler has inlined
+            code, the line is that of the inlined code. --json and --csv have the file's whole
+            path and the whole SHA-256
 
-The lines above the table say for each kernel: what was counted; the executed instructions of each
-kind (other: s_waitcnt, s_barrier, s_nop, s_endpgm and the like); what part of the lanes of a
+The lines above the table say for each kernel: what was counted, and of how many dispatches the counts
+are where these are others; the executed instructions of each kind (other: s_waitcnt, s_barrier, s_nop, s_endpgm and the like); what part of the lanes of a
 wavefront was active in them; floating-point operations (flop: additions,
 multiplications and transcendental functions 1, multiply-adds 2, those of products of matrices); the
 bytes that its instructions read and write in memory, before any cache; and flop/byte, the arithmetic
@@ -263,6 +268,8 @@ struct Places<'a> {
     /// Rows are functions.
     are_functions: bool,
     names_functions: bool,
+    /// Kernels of this name are in several code objects.
+    names_objects: bool,
     /// Files that have their name for themselves.
     unique: BTreeSet<&'a str>,
 }
@@ -275,6 +282,7 @@ impl Places<'_> {
         Places {
             are_functions,
             names_functions: kernel.rows.iter().any(|row| row.function != kernel.rows[0].function),
+            names_objects: kernel.rows.iter().any(|row| row.code_object != kernel.rows[0].code_object),
             unique: files.iter().copied().filter(is_alone).collect(),
         }
     }
@@ -304,6 +312,9 @@ impl Places<'_> {
         if row.blocks > 1 {
             words.push(format!("({} blocks)", row.blocks));
         }
+        if let Some(object) = row.code_object.as_ref().filter(|_| self.names_objects) {
+            words.push(format!("in {}", object.get(..OBJECT_WIDTH).unwrap_or(object)));
+        }
         words.join(" ")
     }
 }
@@ -325,12 +336,16 @@ fn head(kernel: &KernelBlocks) -> Vec<String> {
         counted(kernel.dispatches, "dispatch", "dispatches"),
         kernel.mode.name()
     )];
+    if kernel.dispatches > 0 && kernel.counts_of != kernel.dispatches {
+        parts.push(format!("counts of {}", kernel.counts_of));
+    }
     if let Some(executed) = kernel.executed {
         parts.push(format!("{executed} instructions executed by waves"));
     }
-    if let (Some(executed), Some(items)) =
-        (kernel.executed_by_lanes, kernel.work_items.filter(|items| *items > 0 && !kernel.has_other_counts))
-    {
+    if let (Some(executed), Some(items)) = (
+        kernel.executed_by_lanes,
+        kernel.work_items.filter(|items| *items > 0 && kernel.counts_of == kernel.dispatches),
+    ) {
         parts.push(format!(
             "{:.1} instructions by each of {items} work-items",
             executed as f64 / items as f64
@@ -458,6 +473,7 @@ fn write_csv(kernels: &[KernelBlocks]) -> Result<()> {
             "taken",
             "loop_entries",
             "waits",
+            "code_object",
         ];
         output::write_csv_record(out, names.iter().chain(&KINDS))?;
         for (kernel, row) in
@@ -478,6 +494,7 @@ fn write_csv(kernels: &[KernelBlocks]) -> Result<()> {
             let numbers = [row.waves, row.lanes, row.ticks, row.executed, row.flops, row.memory_bytes];
             record.extend(numbers.into_iter().chain([row.target, row.taken, row.loop_entries]).map(number));
             record.push(row.waits.iter().copied().collect::<Vec<_>>().join(" "));
+            record.push(csv_field(row.code_object.as_deref().unwrap_or_default()).into_owned());
             let kind = |kind: &&'static str| {
                 number(row.executed_kinds.as_ref().and_then(|kinds| kinds.get(kind).copied()))
             };

@@ -85,6 +85,10 @@ fn counts_of_several_dispatches_are_said_to_be_of_more_than_the_part() {
     let second = part(&["--start", "2000", "--kernel", "walk"]);
     assert_eq!(waves(&second), of_op(2));
     second.says(&["walk(int*): its counts are of 2 dispatches that were counted together; 1 of these"]);
+    let kernel = &json(&dir, &["--start", "2000", "--kernel", "walk", &trace])[0];
+    assert_eq!((&kernel["dispatches"], &kernel["counts_of"]), (&1.into(), &2.into()));
+    let shown = dir.run(&["blocks", &trace, "--start", "2000", "--kernel", "walk"]);
+    assert!(shown.expect(0).stdout.contains("1 dispatch counted by --auto=time, counts of 2, "), "{shown}");
     assert!(!part(&[]).stderr.contains("together"));
     let none = part(&["--start", "9000"]);
     assert_eq!(none.expect(0).stdout.trim(), "[]");
@@ -365,6 +369,16 @@ fn rooflines() {
     assert_eq!(kernel(&[&peaks[..], &["--start", "300000"]].concat())["roofline"], Value::Null);
     let said = dir.run(&["blocks", "--roofline", &trace, "--start", "300000"]);
     assert!(said.expect(0).stderr.contains("1 kernel is left out"), "{said}");
+    // One that was replaced is none of the program's: a program that is killed leaves counting ones without counts.
+    dir.open(&trace)
+        .execute_batch(&format!(
+            "{}INSERT INTO ext_replacement VALUES (1, 3, 1, 2, 1)",
+            include_str!("../../../sql/ext/replacement.sql")
+        ))
+        .unwrap();
+    check(&kernel(&peaks), 300.0 + 700.0, "uncounted");
+    dir.open(&trace).execute_batch("DELETE FROM ext_replacement").unwrap();
+    check(&kernel(&peaks), 400.0 + 700.0, "uncounted");
     // A dispatch that ran another instrumented kernel is none of the program's.
     dir.open(&trace)
         .execute_batch("INSERT INTO ext_instrumentation VALUES (9, 3, 2, 0, 1, 3, 'Heatmap', 0, 0, 0, 0, '')")
@@ -469,6 +483,37 @@ fn blocks_without_lines_are_their_functions() {
         assert!(functions.expect(0).stdout.contains(row), "{functions}");
     }
     assert!(!functions.stdout.contains("walk.hip"), "{functions}");
+}
+
+/// Two builds of a kernel may have blocks at the same places.
+#[test]
+fn blocks_of_two_code_objects_are_apart() {
+    let dir = Dir::new();
+    let trace = counted(&dir);
+    assert!(json(&dir, &[&trace])[0]["rows"][0]["code_object"].is_null());
+    let objects = ["1f".repeat(32), "2e".repeat(32)];
+    let mut sql = include_str!("../../../sql/ext/codeobject.sql").to_string();
+    for (id, kernel, object) in [(1, 7, &objects[0]), (2, 8, &objects[1])] {
+        sql += &format!(
+            "INSERT INTO ext_codeobject VALUES ({id}, '{object}', 'memory://{id}', 'gfx906', 100);
+             INSERT INTO ext_codeobject_kernel VALUES ({kernel}, {id});"
+        );
+    }
+    sql += "UPDATE ext_block SET kernel_id = 8 WHERE id BETWEEN 11 AND 14";
+    dir.open(&trace).execute_batch(&sql).unwrap();
+    let waves = |row: &Value| (row["code_object"].as_str().map(str::to_string), row["waves"].as_u64());
+    let rows = json(&dir, &[&trace, "walk"])[0]["rows"].clone();
+    let at: Vec<_> = rows.as_array().unwrap().iter().filter(|row| row["offset"] == 4120).map(waves).collect();
+    assert_eq!(at, objects.clone().map(|object| (Some(object), Some(20))));
+    let lines = json(&dir, &["--line", &trace, "walk"])[0]["rows"].clone();
+    assert_eq!(waves(&lines[0]), (None, Some(2 * (20 + 2))));
+    let table = dir.run(&["blocks", &trace, "walk"]);
+    assert!(
+        objects.iter().all(|object| table.expect(0).stdout.contains(&format!(" in {}\n", &object[..12]))),
+        "{table}"
+    );
+    let csv = dir.run(&["blocks", "--csv", &trace, "walk"]);
+    assert_eq!(csv.expect(0).stdout.matches(&format!(",{},", objects[1])).count(), 4, "{csv}");
 }
 
 /// The table has the name of a file, unless another one is called the same.

@@ -132,6 +132,23 @@ fn a_marker_is_what_its_process_does_meanwhile() {
         .says(&["ends", "before it starts"]);
 }
 
+/// A call that is not in the file, or whose thread is not known, says nothing of what is asked for.
+#[test]
+fn operations_of_calls_that_are_not_known_count_by_themselves() {
+    let dir = Dir::new();
+    let trace = dir.trace("t.rpd", STEPS);
+    dir.open(&trace)
+        .execute_batch(
+            "INSERT INTO rocpd_api VALUES (6, 7, 'x', 170, 175, 4, 1);
+             INSERT INTO rocpd_api_ops VALUES (3, 99, 3), (4, 6, 4);",
+        )
+        .unwrap();
+    let operations = |options: &[&str]| left(&exported(&dir, &trace, options).0, 0).1.len();
+    assert_eq!([operations(&[]), operations(&["--gpu", "0"]), operations(&["--kernel", "k"])], [4; 3]);
+    assert_eq!(operations(&["--start", "400", "--end", "500"]), 2);
+    assert_eq!(operations(&["--pid", "7"]), 1);
+}
+
 #[test]
 fn sensors_are_cut_to_the_time_and_frames_have_the_markers_around() {
     let dir = Dir::new();

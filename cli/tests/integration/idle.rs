@@ -652,6 +652,35 @@ fn a_table_without_ends_is_said() {
     }
 }
 
+/// Traces of one host, days apart: each is far from the others, and none from nearly all.
+#[test]
+fn many_parts_that_are_days_apart_stay() {
+    let dir = Dir::new();
+    let day = 86_400_000_000_000;
+    let launch = |at: i64| Call {
+        session: 0,
+        tid: 1,
+        start: 3 * day * (at / 4 + 1) + 100 * (at % 4),
+        length: 10,
+        name: 0,
+    };
+    let calls: Vec<Call> = (0..480).map(launch).collect();
+    let of = |(call, launch): (usize, &Call)| Op {
+        gpu: 0,
+        queue: 0,
+        start: launch.start + 20,
+        length: 10,
+        name: 0,
+        call,
+    };
+    let ops: Vec<Op> = calls.iter().enumerate().map(of).collect();
+    let trace = trace_of(&dir, &calls, &ops);
+    let gaps = dir.run(&["gaps", "--json", &trace]);
+    assert_eq!(gaps.expect(0).stderr, "");
+    assert_eq!(report(&dir, "gaps", &trace)[0]["operations"], 480);
+    assert!(!dir.run(&["check", &trace]).stdout.contains("far-time"));
+}
+
 #[test]
 fn an_operation_far_from_all_others_is_in_no_span() {
     let dir = Dir::new();
@@ -684,6 +713,12 @@ fn an_operation_far_from_all_others_is_in_no_span() {
                 )
                 .unwrap();
         }
+        dir.open(&trace)
+            .execute(
+                "INSERT INTO rocpd_monitor (deviceType, deviceId, monitorType, start, \"end\", value) VALUES ('gpu', ?2, 'sclk', ?1, ?1 + 4, '5')",
+                [far[1], gpu],
+            )
+            .unwrap();
         for (after, before) in reports().iter().zip(&before) {
             assert_eq!(after, before, "{trace}");
         }
@@ -693,7 +728,12 @@ fn an_operation_far_from_all_others_is_in_no_span() {
             let left = "2 operations are left out: impossible times, which rpd check lists";
             assert!(said.expect(0).stderr.contains(left), "{said}");
         }
-        dir.run(&["export", "chrome", &trace]).says(&["2 calls and operations are left out"]);
+        let said = dir.run(&["export", "chrome", &trace]).stderr;
+        for left in
+            ["2 calls and operations are left out", "1 value of a sensor is left out: far from all calls"]
+        {
+            assert!(said.contains(left), "{said}");
+        }
         let checked = dir.run(&["check", &trace]);
         assert!(checked.stdout.contains("far-time"), "{checked}");
     }

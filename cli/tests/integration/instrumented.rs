@@ -131,6 +131,10 @@ fn they_are_no_builds_to_compare() {
     let answer = dir.run(&["replacements", &trace, "other.rpd"]);
     assert!(answer.expect(0).stderr.contains("6 dispatches are left out"), "{answer}");
     assert!(!answer.stdout.contains("saxpy") && !answer.stdout.contains("1.100 us"), "{answer}");
+    // A program that was killed before its counters were read: nothing but the replacement says so.
+    dir.open(&trace).execute_batch("DELETE FROM ext_instrumentation WHERE op_id = 8").unwrap();
+    assert!(dir.run(&["replacements", &trace]).expect(0).stderr.contains(LEFT_OUT));
+    assert!(dir.run(&["top", &trace]).expect(0).stderr.contains(LEFT_OUT));
     // Where nothing else was replaced.
     dir.open(&trace).execute_batch("DELETE FROM ext_replacement WHERE candidate_id = 2").unwrap();
     let answer = dir.run(&["replacements", &trace]);

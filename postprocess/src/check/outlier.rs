@@ -1,7 +1,8 @@
 //! Times far from all others: one such row spans the span of a trace from seconds to weeks.
 //!
 //! A day is far. Traces that were merged from hosts with different clocks have several spans with many rows
-//! each; those are none of our business, so only a span with less than a hundredth of the rows counts, or one row by itself.
+//! each; those are none of our business, so only a span with less than a hundredth of the rows counts, or one row by itself. Where many
+//! spans are that small, none of them is far from the others.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,13 +16,17 @@ use crate::trace::has_table;
 use crate::trace::layout::{Layout, TableLayout, quote};
 
 /// ns of a day.
-const DAY: i64 = 86_400_000_000_000;
+pub(crate) const DAY: i64 = 86_400_000_000_000;
+/// The tables whose rows reports and exports are made of.
+const ROWS: [&str; 2] = ["rocpd_api", "rocpd_op"];
 /// A span with fewer than one in this many rows is far from the others, rather than the others from it.
 const SHARE: u64 = 100;
 /// Times of one row, its start and its end.
 const ONE_ROW: u64 = 2;
 /// A row that is alone in its span is far from this many times or more.
 const OTHERS: u64 = 20;
+/// Rows that are alone are far where all other times are so many times as many.
+const MORE: u64 = 10;
 
 /// Whether a span is so long that outliers are worth looking for.
 pub(crate) fn is_possible(span: Option<(i64, i64)>) -> bool {
@@ -47,7 +52,7 @@ impl Outliers {
     /// When a table cannot be read.
     pub fn of(trace: &Connection) -> rusqlite::Result<Outliers> {
         let mut outliers = Outliers::new();
-        for table in ["rocpd_api", "rocpd_op"] {
+        for table in ROWS {
             if has_table(trace, table)? {
                 let query = format!("SELECT t.start FROM {table} AS t WHERE {} LIMIT 1", has_sound_times());
                 if let Some(time) = trace.query_row(&query, [], |row| row.get(0)).optional()? {
@@ -113,8 +118,8 @@ impl Outliers {
             Some(days) => days,
             none => {
                 let layout = Layout::of(trace)?;
-                let timed: Vec<&TableLayout> =
-                    layout.tables.iter().filter(|table| table.is_timed()).collect();
+                let is_of_rows = |table: &&TableLayout| table.is_timed() && ROWS.contains(&&*table.name);
+                let timed: Vec<&TableLayout> = layout.tables.iter().filter(is_of_rows).collect();
                 none.insert(outlier_days(trace, &timed, &[])?)
             }
         };
@@ -125,7 +130,7 @@ impl Outliers {
 /// Whether any call or operation, one with impossible times included, may begin or end more than a day from `time`. Where none does, all
 /// are of one span.
 fn is_any_far(trace: &Connection, time: i64) -> rusqlite::Result<bool> {
-    for table in ["rocpd_api", "rocpd_op"] {
+    for table in ROWS {
         let query =
             format!(r#"SELECT EXISTS (SELECT 1 FROM {table} WHERE start < ?1 OR {table}."end" > ?2)"#);
         let is_far = |trace: &Connection| {
@@ -216,10 +221,17 @@ fn outlying_days(days: &BTreeMap<i64, u64>) -> BTreeSet<i64> {
             _ => spans.push((count, vec![day])),
         }
     }
+    let is_small = |rows: u64| rows * SHARE < total;
     let is_alone = |rows: u64| rows <= ONE_ROW && total - rows >= OTHERS;
+    let sum = |is_in: &dyn Fn(u64) -> bool| -> u64 {
+        spans.iter().map(|(rows, _)| *rows).filter(|rows| is_in(*rows)).sum()
+    };
+    let small = is_small(sum(&is_small));
+    let alone = sum(&is_alone);
+    let alone = total - alone >= MORE * alone;
     spans
         .into_iter()
-        .filter(|(rows, _)| rows * SHARE < total || is_alone(*rows))
+        .filter(|(rows, _)| small && is_small(*rows) || alone && is_alone(*rows))
         .flat_map(|(_, members)| members)
         .collect()
 }
@@ -241,5 +253,11 @@ mod tests {
         assert_eq!(far(&[]), none);
         assert_eq!((far(&[(10, 20), (90, 2)]), far(&[(10, 18), (90, 2)])), (vec![90], none.to_vec()));
         assert_eq!(far(&[(10, 40), (90, 3)]), none, "more than one row");
+        let apart =
+            |count: i64, rows: u64| -> Vec<(i64, u64)> { (0..count).map(|at| (3 * at, rows)).collect() };
+        assert_eq!(far(&apart(110, 200)), none, "many small spans");
+        assert_eq!(far(&apart(15, 2)), none, "rows that are all alone");
+        let with_many = [apart(30, 2), vec![(900, 6100)]].concat();
+        assert_eq!(far(&with_many).len(), 30, "all of them together are few");
     }
 }

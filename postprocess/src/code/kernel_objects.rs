@@ -63,6 +63,13 @@ impl KernelObjects {
         self.by_kernel.get(&kernel).copied()
     }
 
+    /// What tells the code object at a place from all others: the SHA-256 of its bytes in hexadecimal digits; where the trace does not have
+    /// it, where the program had the code object.
+    pub fn name(&self, place: usize) -> &str {
+        let SavedObject { sha256, uri, .. } = &self.objects[place];
+        if sha256.is_empty() { uri } else { sha256 }
+    }
+
     /// The code object at a place.
     ///
     /// # Errors

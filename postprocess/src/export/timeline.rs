@@ -63,6 +63,8 @@ pub struct Exported {
     pub impossible: u64,
     /// Values of sensors that are no numbers, and were left out.
     pub no_numbers: u64,
+    /// Values of sensors that were left out because their times are far from those of all calls and operations.
+    pub far_values: u64,
 }
 
 /// Writes the part `region` of the trace `file`, which is open as `trace`, to `out` in `format`.
@@ -96,7 +98,7 @@ pub(super) fn write<F: TimelineFormat>(
         // Rows that could not be read are none for those who sort them.
         scan.and_then(|()| Ok((rows?, known?)))
     })?;
-    let Rows { calls, launched, ops, depths, tracks, first_ns, last_ns, mut exported } = rows;
+    let Rows { calls, launched, ops, depths, tracks, first_ns, last_ns, sensed, mut exported } = rows;
     let Tracks { hosts, mut gpus } = tracks;
     let rows_written = AtomicU64::new(0);
     let common = Common { texts: &texts, notes, written: &rows_written };
@@ -138,7 +140,7 @@ pub(super) fn write<F: TimelineFormat>(
         exported.processes = subtracks.processes();
         let mut output = common.output(for_rest);
         write_frames(&mut output, &mut gpus, frames)?;
-        exported.no_numbers = write_sensors(&mut output, &mut gpus, trace, &selected)?;
+        write_sensors(&mut output, &mut gpus, trace, (&selected, sensed), &mut exported)?;
         output.events.end()?;
         Ok(exported)
     })

@@ -62,6 +62,9 @@ fn among<T: PartialEq>(asked: &[T], value: &T) -> bool {
     asked.is_empty() || asked.contains(value)
 }
 
+/// The condition, in SQL, that a call's thread and time can be asked for. An operation of another call is as one that no call caused.
+const IS_KNOWN: &str = "typeof(start) = 'integer' AND typeof(pid) = 'integer' AND typeof(tid) = 'integer'";
+
 /// An integer, if there is one.
 fn integer(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<i64>> {
     Ok(row.get_ref(column)?.as_i64().ok())
@@ -147,12 +150,18 @@ impl Selected {
         };
         let (mut caused, mut linked, mut causing) = (Ids::default(), Ids::default(), Ids::default());
         let mut others_caused = Ids::default();
+        let known = match has_table(trace, "rocpd_api")? {
+            true => Ids::of(trace, &format!("SELECT id FROM rocpd_api WHERE {IS_KNOWN}"), [])?,
+            false => Ids::default(),
+        };
         if has_table(trace, "rocpd_api_ops")? {
             let mut links = trace.prepare("SELECT op_id, api_id FROM rocpd_api_ops")?;
             let mut links = links.query([])?;
             while let Some(row) = links.next()? {
                 let (Some(op), Some(call)) = (integer(row, 0)?, integer(row, 1)?) else { continue };
-                linked.add(op);
+                if known.has(call) {
+                    linked.add(op);
+                }
                 let is_in = possible.has(op)
                     && chosen.has(call)
                     && on_stream.as_ref().is_none_or(|on_stream| on_stream.has(op, call));
@@ -164,7 +173,7 @@ impl Selected {
                 }
             }
         }
-        // No thread caused them, and no stream is known of them.
+        // No thread is known to have caused them, and no stream is known of them.
         if calls.pids.is_empty() && calls.tids.is_empty() && ops.streams.is_empty() {
             calls.gather_uncaused(trace, &possible, &linked, &mut caused)?;
         }

@@ -12,7 +12,7 @@ mod mode;
 mod roofline;
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::AddAssign;
 
 use anyhow::Result;
@@ -61,9 +61,9 @@ pub struct KernelBlocks {
     pub mode: Mode,
     /// Dispatches that were counted.
     pub dispatches: u64,
-    /// The counts are of other dispatches too, or not of all of these.
-    #[serde(skip)]
-    pub has_other_counts: bool,
+    /// Dispatches that the counts are of: more where some that were counted together with these are outside of the part of the trace, fewer where
+    /// counters were not read.
+    pub counts_of: u64,
     /// Their work-items; none where the trace does not have their launches.
     pub work_items: Option<u64>,
     /// Instructions that wavefronts executed; none where only lanes were counted.
@@ -98,6 +98,8 @@ pub struct BlockRow {
     pub function: String,
     /// Where the first of them begins in the code object.
     pub offset: u64,
+    /// The SHA-256 of the code object, or where the program had it; none where the trace does not name it, or where they are in several.
+    pub code_object: Option<String>,
     /// Bytes of all together.
     pub size: u64,
     /// File of the source; empty where it is not known.
@@ -238,13 +240,11 @@ pub fn blocks(
             Counts { waves: optional(row, 14)?, lanes: optional(row, 15)?, ticks: optional(row, 16)? };
         *counted.entry(kernel).or_default().entry(code(row, objects)?).or_default() += counts;
     }
-    let mut others = HashSet::new();
+    let mut counts_of: HashMap<CountedKernel, u64> = HashMap::new();
     for (kernel, counts) in &together {
         let all = counts.values().fold(0, |sum: u64, dispatches| sum.saturating_add(*dispatches));
         let inside = launches.get(kernel).map_or(0, |(dispatches, _)| *dispatches);
-        if all != inside {
-            others.insert(kernel.clone());
-        }
+        counts_of.insert(kernel.clone(), all);
         let (name, of) = (&kernel.0, text::counted(all, "dispatch", "dispatches"));
         // Counts may also be of dispatches that have no operation.
         if all < inside || all > inside && !selected.is_everything() {
@@ -263,7 +263,7 @@ pub fn blocks(
         let (dispatches, work_items) = launches.get(&kernel).copied().unwrap_or_default();
         let known = known(&blocks, &functions);
         let lanes_assumed = blocks.values().all(|counts| counts.lanes.is_none());
-        let rows = grouped(&blocks, &known, group);
+        let rows = grouped(&blocks, &known, group, objects);
         let flops = sum(rows.iter().map(|row| row.flops));
         let memory_bytes = sum(rows.iter().map(|row| row.memory_bytes));
         let mut waits: BTreeMap<&'static str, u64> = BTreeMap::new();
@@ -273,11 +273,11 @@ pub fn blocks(
                 *sum = sum.saturating_add(*ticks);
             }
         }
-        let has_other_counts = others.contains(&kernel);
+        let counts_of = counts_of.get(&kernel).copied().unwrap_or(dispatches);
         let (kernel, mode) = kernel;
         KernelBlocks {
             mode,
-            has_other_counts,
+            counts_of,
             flops,
             memory_bytes,
             flops_per_byte: flops
@@ -429,6 +429,7 @@ fn grouped(
     blocks: &HashMap<Code, Counts>,
     known: &HashMap<&Code, Known>,
     group: BlockGroup,
+    objects: &KernelObjects,
 ) -> Vec<BlockRow> {
     let mut blocks: Vec<(&Code, &Counts)> = blocks.iter().collect();
     blocks.sort_by_key(|(code, _)| *code);
@@ -463,6 +464,7 @@ fn grouped(
                 blocks: 1,
                 function,
                 offset,
+                code_object: object.map(|place| objects.name(place).to_string()),
                 size,
                 file,
                 line,
@@ -486,6 +488,9 @@ fn grouped(
             continue;
         };
         row.blocks += 1;
+        if row.object != code.object {
+            (row.object, row.code_object) = (None, None);
+        }
         row.size = row.size.saturating_add(code.size);
         row.instructions = row.instructions.saturating_add(instructions);
         let mut sums = Counts { waves: row.waves, lanes: row.lanes, ticks: row.ticks };

@@ -1,5 +1,7 @@
-//! Dispatches of instrumented kernels: those that `ext_instrumentation` names.
+//! Dispatches of instrumented kernels: those that `ext_instrumentation` names, and those that ran kernels which the program itself has loaded in
+//! place of its own, of which a program that is killed leaves nothing else.
 
+use rpd_schema::THE_PROGRAM;
 use rusqlite::Connection;
 use serde::Serialize;
 
@@ -7,8 +9,20 @@ use super::has_table;
 use super::ids::Ids;
 use crate::region::Selected;
 
-/// The ids of their operations, as a query; of a trace that has the table.
-const OPS: &str = "SELECT op_id FROM ext_instrumentation WHERE typeof(op_id) = 'integer'";
+/// The ids of their operations, as a query; none where the trace has no table that may name any.
+fn ops(trace: &Connection) -> rusqlite::Result<Option<String>> {
+    let mut queries = Vec::new();
+    if has_table(trace, "ext_instrumentation")? {
+        queries.push("SELECT op_id FROM ext_instrumentation WHERE typeof(op_id) = 'integer'".to_string());
+    }
+    if has_table(trace, "ext_replacement")? && has_table(trace, "ext_candidate")? {
+        queries.push(format!(
+            "SELECT R.op_id FROM ext_replacement R JOIN ext_candidate C ON C.id = R.candidate_id
+             WHERE C.path = '{THE_PROGRAM}' AND typeof(R.op_id) = 'integer'"
+        ));
+    }
+    Ok((!queries.is_empty()).then(|| queries.join(" UNION ")))
+}
 
 /// Dispatches of instrumented kernels.
 #[derive(Debug, Serialize)]
@@ -43,8 +57,8 @@ impl Instrumented {
 ///
 /// # Errors
 /// When the trace cannot be read.
-pub(crate) fn is_instrumented(trace: &Connection, op: &str) -> rusqlite::Result<String> {
-    Ok(if has_table(trace, "ext_instrumentation")? { format!("{op} IN ({OPS})") } else { "0".to_string() })
+pub fn is_instrumented(trace: &Connection, op: &str) -> rusqlite::Result<String> {
+    Ok(ops(trace)?.map_or("0".to_string(), |ops| format!("{op} IN ({ops})")))
 }
 
 /// The operations that ran instrumented kernels.
@@ -52,5 +66,5 @@ pub(crate) fn is_instrumented(trace: &Connection, op: &str) -> rusqlite::Result<
 /// # Errors
 /// When the trace cannot be read.
 pub(crate) fn instrumented(trace: &Connection) -> rusqlite::Result<Ids> {
-    if has_table(trace, "ext_instrumentation")? { Ids::of(trace, OPS, []) } else { Ok(Ids::default()) }
+    ops(trace)?.map_or(Ok(Ids::default()), |ops| Ids::of(trace, &ops, []))
 }

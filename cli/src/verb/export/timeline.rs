@@ -99,12 +99,18 @@ impl TimelineArgs {
 pub(super) fn tell(
     name: &str,
     is_whole: bool,
-    Exported { calls, ops, impossible, no_numbers, .. }: Exported,
+    Exported { calls, ops, impossible, no_numbers, far_values, .. }: Exported,
 ) {
     note_impossible(name, impossible);
     if no_numbers > 0 {
         let values = counted(no_numbers, "value of a sensor is", "values of sensors are");
         note(format_args!("{name}: {values} left out: no numbers"));
+    }
+    if far_values > 0 {
+        let values = counted(far_values, "value of a sensor is", "values of sensors are");
+        note(format_args!(
+            "{name}: {values} left out: far from all calls and operations, which rpd check lists"
+        ));
     }
     if calls + ops == 0 && is_whole {
         note(format_args!("{name} holds no calls and no operations"));

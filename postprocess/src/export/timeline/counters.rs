@@ -4,6 +4,7 @@ use anyhow::Result;
 use rpd_schema::text::{shown, text_of};
 use rusqlite::Connection;
 
+use super::Exported;
 use super::events::{Counter, Events, Value};
 use super::rows::DepthChange;
 use super::tracks::Gpus;
@@ -99,7 +100,7 @@ fn number(text: &str) -> Option<Value> {
     text.parse::<f64>().ok().filter(|value| value.is_finite()).map(Value::Real)
 }
 
-/// Writes what sensors read: a value where each of their runs begins, and where the last one ends. How many values are no numbers.
+/// Writes what sensors read in the time `near`: a value where each of their runs begins, and where the last one ends.
 ///
 /// # Errors
 /// When the trace cannot be read, or the output has failed.
@@ -107,11 +108,11 @@ pub(super) fn write_sensors<E: Events>(
     output: &mut Output<'_, E>,
     gpus: &mut Gpus,
     trace: &Connection,
-    selected: &Selected,
-) -> Result<u64> {
-    let mut no_numbers = 0;
+    (selected, near): (&Selected, (i64, i64)),
+    exported: &mut Exported,
+) -> Result<()> {
     if !has_table(trace, "rocpd_monitor")? {
-        return Ok(no_numbers);
+        return Ok(());
     }
     let mut rows = trace.prepare(&format!(
         "SELECT {}, deviceId, {}, start, \"end\", {} FROM rocpd_monitor ORDER BY 1, 2, 3, 4, 5",
@@ -132,8 +133,12 @@ pub(super) fn write_sensors<E: Events>(
         let gpu = (device_type == "gpu").then_some(device);
         let run = Some((start, end)).filter(|run| are_sound(*run));
         let Some((start, end)) = run.and_then(|run| selected.of_run(gpu, run)) else { continue };
+        if start < near.0 || end > near.1 {
+            exported.far_values += 1;
+            continue;
+        }
         let Some(value) = number(&text_of(row.get_ref(5)?)) else {
-            no_numbers += 1;
+            exported.no_numbers += 1;
             continue;
         };
         let process = gpus.sensed(&device_type, device, &mut output.events)?;
@@ -149,7 +154,7 @@ pub(super) fn write_sensors<E: Events>(
     if let Some((process, name, time_ns, value)) = last {
         output.events.value(&Counter { process, name: &name, key: &name, time_ns, value })?;
     }
-    Ok(no_numbers)
+    Ok(())
 }
 
 #[cfg(test)]

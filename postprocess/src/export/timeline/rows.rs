@@ -15,7 +15,7 @@ use super::Exported;
 use super::events::Arrow;
 use super::scan::{Arriving, ScannedRows};
 use super::tracks::Tracks;
-use crate::check::outlier::Outliers;
+use crate::check::outlier::{DAY, Outliers};
 use crate::check::rule::are_sound;
 use crate::notes::{Notes, RowCount};
 use crate::pass::sorted::{Sorted, Sorter};
@@ -188,6 +188,8 @@ pub(super) struct Rows {
     pub(super) first_ns: i64,
     /// Last end in the region.
     pub(super) last_ns: i64,
+    /// What sensors read before or after this is far from all calls and operations.
+    pub(super) sensed: (i64, i64),
     pub(super) exported: Exported,
 }
 
@@ -212,7 +214,7 @@ impl Rows {
                 rows: RowCount::new(notes, "calls and operations read"),
                 tracks: Tracks::of(trace, first_gpu)?,
                 outliers: Outliers::of(trace)?,
-                first_ns: i64::MAX,
+                span: (i64::MAX, i64::MIN),
                 last_ns: i64::MIN,
                 exported: Exported::default(),
             };
@@ -221,17 +223,22 @@ impl Rows {
             let calls = scope.spawn(|| calls.sorted());
             let (ops, launched, depths) = scan.ops(ops, linked)?;
             let others = scope.spawn(|| -> Result<_> { Ok((launched.sorted()?, depths.sorted()?)) });
+            let sensed = match scan.span {
+                (first, last) if first <= last => (first.saturating_sub(DAY), last.saturating_add(DAY)),
+                _ => (i64::MIN, i64::MAX),
+            };
             for [start, end] in sensors {
-                scan.times(start, end)?;
+                let is_near = |time: &i64| (sensed.0..=sensed.1).contains(time);
+                scan.times(start.filter(is_near), end.filter(is_near))?;
             }
             scan.tracks.arrange();
             notes.show("sorting");
             let ops = ops.sorted()?;
             let (launched, depths) = others.join().map_err(failed)??;
             let calls = calls.join().map_err(failed)??;
-            let Scan { tracks, first_ns, last_ns, exported, .. } = scan;
-            let first_ns = if first_ns == i64::MAX { 0 } else { first_ns };
-            Ok(Rows { calls, launched, ops, depths, tracks, first_ns, last_ns, exported })
+            let Scan { tracks, span: (first, _), last_ns, exported, .. } = scan;
+            let first_ns = if first == i64::MAX { 0 } else { first };
+            Ok(Rows { calls, launched, ops, depths, tracks, first_ns, last_ns, sensed, exported })
         })
     }
 }
@@ -243,7 +250,9 @@ struct Scan<'a> {
     rows: RowCount<'a>,
     tracks: Tracks,
     outliers: Outliers,
-    first_ns: i64,
+    /// First begin and last end, whatever the region is.
+    span: (i64, i64),
+    /// Last end in the region.
     last_ns: i64,
     exported: Exported,
 }
@@ -255,7 +264,7 @@ impl Scan<'_> {
         if self.outliers.is_outlier(self.trace, times)? {
             return Ok(None);
         }
-        self.first_ns = self.first_ns.min(times.0);
+        self.span = (self.span.0.min(times.0), self.span.1.max(times.1));
         Ok(Some(times))
     }
 

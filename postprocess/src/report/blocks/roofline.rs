@@ -13,6 +13,7 @@ use serde::Serialize;
 use super::{ANALYZER, KernelBlocks, Mode, SessionModes};
 use crate::check::rule::are_sound;
 use crate::region::Selected;
+use crate::trace::has_table;
 use crate::trace::launch::{LaunchJoin, SIZES};
 
 /// What the hardware can do at most, as far as the user has said.
@@ -84,7 +85,7 @@ pub fn add_rooflines(
     let times = times(trace, selected)?;
     for kernel in kernels {
         // Work of other dispatches than those whose times are known says nothing of a rate.
-        let work = kernel.flops.zip(kernel.memory_bytes).filter(|_| !kernel.has_other_counts);
+        let work = kernel.flops.zip(kernel.memory_bytes).filter(|_| kernel.counts_of == kernel.dispatches);
         let Some(work) = work else { continue };
         let Some(grids) = times.get(&kernel.kernel) else { continue };
         let counted =
@@ -111,14 +112,17 @@ fn times(trace: &Connection, selected: &Selected) -> Result<HashMap<String, Vec<
     };
     let is_in = selected.op_condition(trace, "O.id")?;
     let modes = SessionModes::of(trace)?;
-    // Dispatches with other analyzers ran neither the program's own kernel nor one that counts.
+    // Dispatches with other analyzers ran neither the program's own kernel nor one that counts. Those that ran another kernel without any
+    // are of a program that was killed before their counters were read.
+    let replaced =
+        if has_table(trace, "ext_replacement")? { "SELECT op_id FROM ext_replacement" } else { "NULL" };
     let query = format!(
         "SELECT {}, O.gpuId, O.start, O.end, C.id, {sizes}
          FROM rocpd_op O JOIN rocpd_string S ON S.id = O.description_id
              LEFT JOIN (SELECT op_id, min(id) AS id FROM ext_instrumentation WHERE analyzer = '{ANALYZER}' GROUP BY op_id) C ON C.op_id = O.id
              {join}
          WHERE {is_in} AND S.string IN (SELECT N.string FROM ext_instrumentation I JOIN rocpd_string N ON N.id = I.kernelName_id)
-             AND (C.op_id IS NOT NULL OR O.id NOT IN (SELECT op_id FROM ext_instrumentation WHERE op_id IS NOT NULL))",
+             AND (C.op_id IS NOT NULL OR O.id NOT IN (SELECT op_id FROM ext_instrumentation WHERE op_id IS NOT NULL UNION {replaced}))",
         shown("S.string")
     );
     let mut grids: HashMap<String, HashMap<Grid, Dispatches>> = HashMap::new();

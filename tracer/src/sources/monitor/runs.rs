@@ -79,7 +79,7 @@ impl Runs {
             Some(run) if run.value == value && !self.is_paused(run, time) => {
                 self.open[sensor] = Some(Open { asked: run.asked.max(time), ..run });
             }
-            _ => self.sample(sensor, time, value, emit),
+            _ => self.earlier(sensor, (time, time), value, emit),
         }
     }
 
@@ -269,6 +269,19 @@ mod tests {
         runs.unchanged(0, end + 1000, 3, &mut emit);
         runs.end_all(end + 1005, &mut emit);
         assert_eq!(rows, [(5, 100, 3), (100, end, 3), (end + 1000, end + 1005, 3)]);
+        // So it does after one that nobody has said: the machine was busy.
+        let mut rows = Vec::new();
+        let mut emit = |run: Run| rows.push((run.start, run.end, run.value));
+        runs.buffered(0, 5, 3, &mut emit);
+        let resumed = 2 * MISSED * BUFFERED;
+        for later in [0, 50, 100] {
+            runs.unchanged(0, resumed + later, 3, &mut emit);
+            runs.cut(resumed + later, &mut emit);
+        }
+        runs.earlier(0, (resumed + 20, resumed + 110), 4, &mut emit);
+        runs.end_all(resumed + 120, &mut emit);
+        let paused = 5 + BUFFERED;
+        assert_eq!(rows, [(5, paused, 3), (resumed, resumed + 20, 3), (resumed + 20, resumed + 120, 4)]);
     }
 
     #[test]
