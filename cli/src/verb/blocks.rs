@@ -55,17 +55,17 @@ Columns:
   waits     what its instructions wait for: VMEM (vector memory), LDS/SMEM (LDS, scalar
             memory, messages), barrier, sleep (--auto=time)
   block     where it begins in the code object and in the source, and its function,
-            where the kernel calls functions; of kernels of one name in several code objects
-            also in which, the first digits of its SHA-256. Where the compiler has inlined
-            code, the line is that of the inlined code. --json and --csv have the file's whole
-            path and the whole SHA-256
+            where the kernel calls functions. Where the compiler has inlined code, the
+            line is that of the inlined code. Where several code objects have a kernel of
+            that name, the first digits of the SHA-256 of the block's one follow. --json and
+            --csv have the file's whole path and the whole SHA-256
 
-The lines above the table say for each kernel: what was counted, and of how many dispatches the counts
-are where these are others; the executed instructions of each kind (other: s_waitcnt, s_barrier, s_nop, s_endpgm and the like); what part of the lanes of a
-wavefront was active in them; floating-point operations (flop: additions,
-multiplications and transcendental functions 1, multiply-adds 2, those of products of matrices); the
-bytes that its instructions read and write in memory, before any cache; and flop/byte, the arithmetic
-intensity of a roofline. Without --auto=lanes all lanes are taken to be active. With --auto=time they
+The lines above the table say for each kernel: what was counted, and where the counts are of more or
+fewer dispatches, of how many; the executed instructions of each kind (other: s_waitcnt, s_barrier,
+s_nop, s_endpgm and the like); what part of the lanes of a wavefront was active in them; floating-point
+operations (flop: additions, multiplications and transcendental functions 1, multiply-adds 2, those of
+products of matrices); the bytes that its instructions read and write in memory, before any cache; and
+flop/byte, the arithmetic intensity of a roofline. Without --auto=lanes all lanes are taken to be active. With --auto=time they
 also say which part of the ticks is from blocks that wait for something: all ticks of such a block
 count, once for each thing that it waits for. A trace may have counts of several modes of --auto (rpd
 probe --append, rpd merge): then a kernel is there once for each.

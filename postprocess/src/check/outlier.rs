@@ -25,7 +25,7 @@ const SHARE: u64 = 100;
 const ONE_ROW: u64 = 2;
 /// A row that is alone in its span is far from this many times or more.
 const OTHERS: u64 = 20;
-/// Rows that are alone are far where all other times are so many times as many.
+/// Rows that are alone are far if all other times are at least so many times as many as theirs.
 const MORE: u64 = 10;
 
 /// Whether a span is so long that outliers are worth looking for.
@@ -226,12 +226,13 @@ fn outlying_days(days: &BTreeMap<i64, u64>) -> BTreeSet<i64> {
     let sum = |is_in: &dyn Fn(u64) -> bool| -> u64 {
         spans.iter().map(|(rows, _)| *rows).filter(|rows| is_in(*rows)).sum()
     };
-    let small = is_small(sum(&is_small));
+    // Many of them are no exception.
+    let are_small_ones_few = is_small(sum(&is_small));
     let alone = sum(&is_alone);
-    let alone = total - alone >= MORE * alone;
+    let are_alone_ones_few = total - alone >= MORE * alone;
     spans
         .into_iter()
-        .filter(|(rows, _)| small && is_small(*rows) || alone && is_alone(*rows))
+        .filter(|(rows, _)| are_small_ones_few && is_small(*rows) || are_alone_ones_few && is_alone(*rows))
         .flat_map(|(_, members)| members)
         .collect()
 }
