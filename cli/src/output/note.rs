@@ -29,7 +29,7 @@ pub(crate) fn note_left_out(file: &Path, left_out: LeftOut) {
     let name = file.display();
     if left_out.impossible > 0 {
         note(format_args!(
-            "{name}: {} left out: impossible times, which rpd check lists",
+            "{name}: {} left out: impossible times or places, which rpd check lists",
             counted(left_out.impossible, "operation is", "operations are")
         ));
     }

@@ -169,8 +169,9 @@ impl Top {
         };
         drop(notes);
         if ranking.impossible > 0 {
+            let what = if by.is_place() { "times or places" } else { "times" };
             note(format_args!(
-                "{name}: {} left out: impossible times, which rpd check lists",
+                "{name}: {} left out: impossible {what}, which rpd check lists",
                 counted(ranking.impossible, &format!("{one} is"), &format!("{many} are"))
             ));
         }

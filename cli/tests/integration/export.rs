@@ -538,6 +538,32 @@ fn names_of_any_bytes_give_valid_json() {
 }
 
 #[test]
+fn a_sensor_with_the_name_of_a_counter_is_another_one() {
+    let dir = Dir::new();
+    let trace = dir.trace(
+        "t.rpd",
+        "INSERT INTO rocpd_string VALUES (1, ''), (2, 'hipLaunchKernel'), (3, 'gemm'), (4, 'KernelExecution');
+         INSERT INTO rocpd_api VALUES (1, 7, 7, 100, 110, 2, 1);
+         INSERT INTO rocpd_op VALUES (1, 0, 0, 0, '', 120, 160, 3, 4);
+         INSERT INTO rocpd_api_ops VALUES (1, 1, 1);
+         INSERT INTO rocpd_monitor (deviceType, deviceId, monitorType, start, \"end\", value) VALUES
+             ('gpu', 0, 'QueueDepth', 100, 150, '77'), ('gpu', 0, 'Idle', 100, 150, '88')",
+    );
+    let (events, _) = exported(&dir, &trace, &[]);
+    for (name, ours, sensed) in
+        [("QueueDepth", vec![1.0, 0.0], vec![77.0, 77.0]), ("Idle", vec![0.0, 1.0], vec![88.0, 88.0])]
+    {
+        let values = |name: &str| -> Vec<f64> {
+            let counted = events.iter().filter(|event| event.ph == "C" && event.name == name);
+            counted
+                .map(|event| event.args.as_object().unwrap().values().next().unwrap().as_f64().unwrap())
+                .collect()
+        };
+        assert_eq!((values(name), values(&format!("{name} (sensor)"))), (ours, sensed), "{name}");
+    }
+}
+
+#[test]
 fn processes_with_equal_ids_stay_apart() {
     let dir = Dir::new();
     let of = |session: i64| {

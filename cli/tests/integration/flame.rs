@@ -275,3 +275,18 @@ fn ranges_that_are_never_popped_are_an_error_that_says_what_to_do() {
         assert!(!dir.path("out").exists());
     }
 }
+
+/// As in the other reports.
+#[test]
+fn a_marker_without_a_text_has_the_name_of_its_function() {
+    let dir = Dir::new();
+    let trace = dir.trace(
+        "t.rpd",
+        "INSERT INTO rocpd_string VALUES (1, ''), (2, 'UserMarker'), (3, 'hipMalloc');
+         INSERT INTO rocpd_api VALUES (1, 7, 7, 100, 200, 2, 1), (2, 7, 7, 110, 120, 3, 1);",
+    );
+    let stacks = collapsed(&dir, &trace, &["--time", "cpu"]);
+    assert!(stacks.keys().any(|stack| stack == "UserMarker;hipMalloc"), "{stacks:?}");
+    let ranked = dir.run(&["top", "--by", "marker", "--csv", &trace]);
+    assert!(ranked.expect(0).stdout.contains("UserMarker"), "{ranked}");
+}

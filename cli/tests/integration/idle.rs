@@ -725,7 +725,7 @@ fn an_operation_far_from_all_others_is_in_no_span() {
         assert_eq!(footer(), footer_before, "{trace}");
         for verb in ["gaps", "overlap", "queues", "categories", "markers", "copies"] {
             let said = dir.run(&[verb, &trace]);
-            let left = "2 operations are left out: impossible times, which rpd check lists";
+            let left = "2 operations are left out: impossible times or places, which rpd check lists";
             assert!(said.expect(0).stderr.contains(left), "{said}");
         }
         let said = dir.run(&["export", "chrome", &trace]).stderr;
@@ -736,5 +736,63 @@ fn an_operation_far_from_all_others_is_in_no_span() {
         }
         let checked = dir.run(&["check", &trace]);
         assert!(checked.stdout.contains("far-time"), "{checked}");
+    }
+}
+
+/// A call years before all others is neither the beginning of the trace nor its end: parts of it are counted from the others.
+#[test]
+fn a_call_far_from_all_others_is_no_end_of_a_trace() {
+    let dir = Dir::new();
+    let trace = dir.fixture("matmul_result.rpd");
+    let answers = || {
+        let part = ["--json", "--start", "25%", "--end=-1ms", &trace];
+        let mut answers = ["gaps", "api", "markers", "top", "memory"]
+            .map(|verb| dir.run(&[&[verb][..], &part].concat()).expect(0).stdout.clone())
+            .to_vec();
+        answers.push(dir.run(&["gaps", &trace]).expect(0).stdout.clone());
+        let trimmed = dir.run(&["trim", "--start", "25%", "--dry-run", &trace]);
+        // The first line counts rows, those far away too.
+        answers.push(trimmed.expect(0).stdout.split_once('\n').unwrap().1.to_string());
+        answers
+    };
+    let before = answers();
+    for start in [5, 4_000_000_000_000_000_000_i64] {
+        dir.open(&trace)
+            .execute(
+                "INSERT INTO rocpd_api SELECT max(id) + 1000, pid, tid, ?1, ?1 + 4, apiName_id, args_id FROM rocpd_api",
+                [start],
+            )
+            .unwrap();
+    }
+    for (after, before) in answers().iter().zip(&before) {
+        assert_eq!(after, before);
+    }
+}
+
+/// An operation whose GPU or queue is no number ran nowhere: reports of GPUs' time leave it out, as exports do, and say so.
+#[test]
+fn an_operation_without_a_gpu_or_a_queue_is_in_no_gpus_time() {
+    let dir = Dir::new();
+    let trace = generated(&dir, "g.rpd", 5, 200);
+    let reports = || {
+        let alone = ["gaps", "overlap", "queues", "categories", "copies", "table"].map(|verb| vec![verb]);
+        let by = ["gpu", "queue", "stream", "thread", "session"].map(|by| vec!["top", "--by", by]);
+        let asked = alone.into_iter().chain(by);
+        asked.map(|verb| dir.run(&[&verb[..], &["--json", &trace]].concat())).collect::<Vec<_>>()
+    };
+    let before = reports();
+    for (row, columns) in [(1000, "'x', queueId"), (2000, "gpuId, 'x'")] {
+        dir.open(&trace)
+            .execute_batch(&format!(
+                "INSERT INTO rocpd_op SELECT id + {row} * 4294967296, {columns}, 0, '', start, \"end\", description_id, opType_id
+                 FROM rocpd_op ORDER BY id LIMIT 1"
+            ))
+            .unwrap();
+    }
+    for (after, before) in reports().iter().zip(&before) {
+        assert_eq!(after.stdout, before.stdout);
+        let left = "2 operations are left out: impossible times or places";
+        let left_of_all = "2 GPU operations are left out: impossible times or places";
+        assert!(after.stderr.contains(left) || after.stderr.contains(left_of_all), "{after}");
     }
 }

@@ -79,6 +79,12 @@ impl Outliers {
         Outliers { days: Some(outlying_days(&days)) }
     }
 
+    /// The condition, in SQL, that a row with sound times is none of them, as far as is known.
+    pub(crate) fn others(&self) -> String {
+        let days = self.days.iter().flatten();
+        format!("NOT ({})", is_on_days(days, ""))
+    }
+
     /// Whether there are none, as far as is known.
     pub fn is_empty(&self) -> bool {
         self.days.as_ref().is_some_and(BTreeSet::is_empty)
@@ -180,20 +186,19 @@ pub(crate) fn times(
     tables: &[&TableLayout],
     running: &[u32],
 ) -> rusqlite::Result<Vec<CheckFinding>> {
-    let days: Vec<String> = outlier_days(trace, tables, running)?.iter().map(i64::to_string).collect();
+    let days = outlier_days(trace, tables, running)?;
     if days.is_empty() {
         return Ok(Vec::new());
     }
     let mut found = Vec::new();
     for table in tables {
         let query = format!(
-            "SELECT count(*) OVER (), t.{} FROM {} AS t WHERE {}{} AND (t.start / {DAY} IN ({days}) OR t.\"end\" / {DAY} IN ({days}))
-             ORDER BY 2 LIMIT {EXAMPLES}",
+            "SELECT count(*) OVER (), t.{} FROM {} AS t WHERE {}{} AND ({}) ORDER BY 2 LIMIT {EXAMPLES}",
             table.id(),
             quote(&table.name),
             has_sound_times(),
             judged(table, running),
-            days = days.join(", ")
+            is_on_days(days.iter(), "t.")
         );
         let mut rows = trace.prepare(&query)?;
         let rows = rows.query_map([], |row| {
@@ -206,6 +211,12 @@ pub(crate) fn times(
         }
     }
     Ok(found)
+}
+
+/// The condition, in SQL, that a row begins or ends on one of these days; `row` is "" or its alias with the point.
+fn is_on_days<'a>(days: impl Iterator<Item = &'a i64>, row: &str) -> String {
+    let days = days.map(i64::to_string).collect::<Vec<_>>().join(", ");
+    format!(r#"{row}start / {DAY} IN ({days}) OR {row}"end" / {DAY} IN ({days})"#)
 }
 
 /// The days of the spans that have few of all rows. Days in a row are one span, as is a day's gap.

@@ -53,7 +53,7 @@ pub(super) struct GpuOps {
 /// Rows that reports about a GPU's time leave out.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct LeftOut {
-    /// Operations with times that `rpd check` has as impossible, or far from nearly all others.
+    /// Operations with times that `rpd check` has as impossible, or far from nearly all others, or with a GPU or queue that is no number.
     pub impossible: u64,
     /// Barriers: a GPU that waits does no work.
     pub barriers: u64,
@@ -123,12 +123,18 @@ pub(super) fn each_sound_op(
             left_out.barriers += 1;
             continue;
         }
-        let (ValueRef::Integer(start), ValueRef::Integer(end)) = (row.get_ref(1)?, row.get_ref(2)?) else {
+        let (
+            ValueRef::Integer(gpu),
+            ValueRef::Integer(queue),
+            ValueRef::Integer(start),
+            ValueRef::Integer(end),
+        ) = (row.get_ref(0)?, row.get_ref(6)?, row.get_ref(1)?, row.get_ref(2)?)
+        else {
             left_out.impossible += 1;
             continue;
         };
         let name = OpName { description: number(4)?, op_type: number(5)? };
-        let op = GpuOp { gpu: number(0)?, start, end, id, queue: number(6)?, name };
+        let op = GpuOp { gpu, start, end, id, queue, name };
         if !are_sound((start, end)) || !visit(op)? {
             left_out.impossible += 1;
         }

@@ -144,13 +144,13 @@ impl<'threads> Launched<'threads> {
         mut each: impl FnMut(&GpuOp, LaunchingCall) -> Result<()>,
     ) -> Result<LeftOut> {
         let Launched { threads, ops, mut links } = self;
-        if ops.is_empty() {
+        let Some((first, last)) = ops.hull() else {
             return Ok(LeftOut::default());
-        }
+        };
         let mut outliers = Outliers::new();
         let mut link = links.next()?;
-        // In the order of the table, which sorts nothing; SQLite would look for each span of ids and sort.
-        let order = format!("WHERE {} ORDER BY id", ops.near("+id"));
+        // In the order of the table, which sorts nothing: SQLite would look for each span of ids and sort, so it looks for one.
+        let order = format!("WHERE id BETWEEN {first} AND {last} AND {} ORDER BY id", ops.near("+id"));
         each_sound_op(
             trace,
             |id| ops.has(id) && selected.has_op(id),

@@ -109,7 +109,7 @@ pub struct Ranking<'trace> {
     /// How many groups there are.
     pub count: u64,
     /// Rows left out because of their times: those that `rpd check` has as impossible, negative or missing, and those that are far
-    /// from nearly all others.
+    /// from nearly all others. By places also operations whose GPU or queue is no number.
     pub impossible: u64,
     /// Rows counted under a placeholder because their strings are not in the file.
     pub nameless: u64,

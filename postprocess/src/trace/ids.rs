@@ -5,9 +5,11 @@
 
 use std::sync::Arc;
 
-use roaring::RoaringTreemap;
+use roaring::{RoaringBitmap, RoaringTreemap};
 use rusqlite::functions::FunctionFlags;
 use rusqlite::{Connection, Params};
+
+use super::marker::FIRST_MARKER;
 
 /// Spans that a condition has at most.
 const NEAR: usize = 8;
@@ -71,21 +73,31 @@ impl Ids {
 
     /// A condition (SQL) that is true of all of them in a column, and of few others: sessions have their ids beside each other.
     pub(crate) fn near(&self, column: &str) -> String {
-        let of_session = |(session, ids): (u32, &roaring::RoaringBitmap)| {
-            let id = |low: u32| (u64::from(session) << 32 | u64::from(low)).cast_signed();
-            Some((id(ids.min()?), id(ids.max()?)))
-        };
-        let mut spans: Vec<(i64, i64)> = self.0.bitmaps().filter_map(of_session).collect();
+        let mut spans = self.spans();
         // Each is compared with each row.
         if spans.len() > NEAR {
-            let hull = spans
-                .iter()
-                .fold((i64::MAX, i64::MIN), |hull, span| (hull.0.min(span.0), hull.1.max(span.1)));
-            spans = vec![hull];
+            spans = hull(&spans).into_iter().collect();
         }
         let spans: Vec<String> =
             spans.iter().map(|(first, last)| format!("{column} BETWEEN {first} AND {last}")).collect();
         if spans.is_empty() { "0".to_string() } else { format!("({})", spans.join(" OR ")) }
+    }
+
+    /// The lowest of all and the highest.
+    pub(crate) fn hull(&self) -> Option<(i64, i64)> {
+        hull(&self.spans())
+    }
+
+    /// The lowest and the highest of each session, of its markers apart: these have ids far above those of its calls.
+    fn spans(&self) -> Vec<(i64, i64)> {
+        let of_session = |(session, ids): (u32, &RoaringBitmap)| {
+            let id = |low: u32| (u64::from(session) << 32 | u64::from(low)).cast_signed();
+            [ids.range(..FIRST_MARKER), ids.range(FIRST_MARKER..)].map(|mut ids| {
+                let first = ids.next()?;
+                Some((id(first), id(ids.next_back().unwrap_or(first))))
+            })
+        };
+        self.0.bitmaps().flat_map(of_session).flatten().collect()
     }
 
     /// The set by itself.
@@ -110,4 +122,9 @@ impl Ids {
             Ok(call.get_raw(0).as_i64().is_ok_and(|id| ids.has(id)))
         })
     }
+}
+
+/// One span that has all of them.
+fn hull(spans: &[(i64, i64)]) -> Option<(i64, i64)> {
+    spans.iter().copied().reduce(|hull, span| (hull.0.min(span.0), hull.1.max(span.1)))
 }

@@ -2,9 +2,15 @@
 //!
 //! Recorders of this format give markers ids of their own, whatever their names are; in files of others they are named `UserMarker`.
 
+/// What the function of a marker is called in files of the format.
+pub(crate) const MARKER: &str = "UserMarker";
+
+/// The lower half of the lowest id of a marker; the upper half is its session's.
+pub(crate) const FIRST_MARKER: u32 = 1 << 31;
+
 /// Whether a row of `rocpd_api` with this id is a marker whatever its name is.
 pub(crate) fn is_id(id: i64) -> bool {
-    id & 0xffff_ffff >= 0x8000_0000
+    id as u32 >= FIRST_MARKER
 }
 
 /// The condition in SQL that a row of `rocpd_api` is a marker; `row` is "" or its alias with the point, as in `C.`.
@@ -14,5 +20,5 @@ pub(crate) fn is_marker(row: &str) -> String {
 
 /// The same of a marker whose text is in its arguments; others have it as their name.
 pub(crate) fn is_text(row: &str) -> String {
-    format!("ifnull({row}apiName_id IN (SELECT id FROM rocpd_string WHERE string = 'UserMarker'), 0)")
+    format!("ifnull({row}apiName_id IN (SELECT id FROM rocpd_string WHERE string = '{MARKER}'), 0)")
 }

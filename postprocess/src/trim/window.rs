@@ -4,6 +4,7 @@ use anyhow::{Result, bail};
 use rpd_schema::Version;
 use rusqlite::Connection;
 
+use crate::check::outlier::{Outliers, is_possible};
 use crate::moment::{Edge, Moment, TimeRange};
 use crate::trace::span::Span;
 
@@ -65,30 +66,39 @@ impl Window {
     }
 }
 
-/// From the first start to the last end of the calls, or of the ops where there are no calls; rows with impossible
-/// times do not count.
+/// From the first start to the last end of the calls, or of the ops where there are no calls. Rows with impossible
+/// times do not count, nor do those that are days away from nearly all others.
 ///
 /// # Errors
 /// When there is neither, or the trace cannot be read.
 pub fn span(trace: &Connection) -> Result<Span> {
     let possible = format!(
-        "WHERE typeof(start) = 'integer' AND typeof(\"end\") = 'integer'
+        "typeof(start) = 'integer' AND typeof(\"end\") = 'integer'
              AND start > 0 AND \"end\" >= start AND \"end\" < {END_OF_TIME}"
     );
     for table in ["rocpd_api", "rocpd_op"] {
         // Judging every row takes three times as long, and nearly always in vain.
-        for rows in ["", &possible] {
-            let query = format!("SELECT min(start), max(\"end\") FROM {table} {rows}");
-            let found = trace.query_row(&query, [], |row| {
-                Ok(row.get_ref(0)?.as_i64().ok().zip(row.get_ref(1)?.as_i64().ok()))
-            })?;
-            if let Some((start_ns, end_ns)) = found
-                && start_ns > 0
-                && (start_ns..END_OF_TIME).contains(&end_ns)
-            {
-                return Ok(Span { start_ns, end_ns });
-            }
+        let mut found = span_of(trace, table, "1")?;
+        if found.is_none() {
+            found = span_of(trace, table, &possible)?;
+        }
+        if found.is_some_and(|span| is_possible(Some((span.start_ns, span.end_ns)))) {
+            let near = Outliers::of(trace)?.others();
+            found = span_of(trace, table, &format!("{possible} AND {near}"))?;
+        }
+        if let Some(found) = found {
+            return Ok(found);
         }
     }
     bail!("there is no call and no operation in it")
+}
+
+/// The same of the rows of one table for which `which` (SQL) is true; none where there are none or their times are impossible.
+fn span_of(trace: &Connection, table: &str, which: &str) -> Result<Option<Span>> {
+    let query = format!("SELECT min(start), max(\"end\") FROM {table} WHERE {which}");
+    let found = trace
+        .query_row(&query, [], |row| Ok(row.get_ref(0)?.as_i64().ok().zip(row.get_ref(1)?.as_i64().ok())))?;
+    let is_sound =
+        |(start_ns, end_ns): &(i64, i64)| *start_ns > 0 && (*start_ns..END_OF_TIME).contains(end_ns);
+    Ok(found.filter(is_sound).map(|(start_ns, end_ns)| Span { start_ns, end_ns }))
 }

@@ -7,6 +7,7 @@ use rustc_hash::FxHashMap;
 
 use crate::passes::autograd::marker::MarkerText;
 use crate::trace::Strings;
+use crate::trace::marker::MARKER;
 
 /// The name of what has none.
 const NAMELESS: &str = "(no name in the file)";
@@ -80,7 +81,10 @@ impl<'trace> FrameNames<'trace> {
     pub(in crate::export) fn text(&mut self, frame: TreeFrame) -> Result<String> {
         let text = match frame {
             TreeFrame::Function(name) => self.names.get(name)?,
-            TreeFrame::Marker(text) => self.texts.get(text)?,
+            TreeFrame::Marker(text) => self.texts.get(text)?.map(|text| {
+                // As `rpd top` and `rpd markers` name it: by its function.
+                if text.is_empty() { MARKER.to_string() } else { text }
+            }),
             TreeFrame::Operation(description, op_type) => {
                 let description = self.names.get(description)?.filter(|name| !name.is_empty());
                 if description.is_some() { description } else { self.names.get(op_type)? }

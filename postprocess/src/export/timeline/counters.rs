@@ -14,6 +14,10 @@ use crate::pass::sorted::Sorted;
 use crate::region::Selected;
 use crate::trace::has_table;
 
+/// Counters of a GPU that are counted here.
+const DEPTH: &str = "QueueDepth";
+const IDLE: &str = "Idle";
+
 /// A GPU's operations that were launched and have not ended: one value for each time at which it changes.
 struct Depth {
     process: i64,
@@ -28,18 +32,12 @@ impl Depth {
         if self.is_idle != Some(is_idle) {
             self.is_idle = Some(is_idle);
             let value = Value::Whole(i64::from(is_idle));
-            let idle = Counter { process: self.process, name: "Idle", key: "idle", time_ns, value };
+            let idle = Counter { process: self.process, name: IDLE, key: "idle", time_ns, value };
             output.events.value(&idle)?;
         }
         self.written_ns = time_ns;
         let value = Value::Whole(self.depth);
-        output.events.value(&Counter {
-            process: self.process,
-            name: "QueueDepth",
-            key: "depth",
-            time_ns,
-            value,
-        })
+        output.events.value(&Counter { process: self.process, name: DEPTH, key: "depth", time_ns, value })
     }
 
     /// Viewers draw a counter up to its last value.
@@ -142,7 +140,11 @@ pub(super) fn write_sensors<E: Events>(
             continue;
         };
         let process = gpus.sensed(&device_type, device, &mut output.events)?;
-        let name = text_of(row.get_ref(2)?).into_owned();
+        let name = match &*text_of(row.get_ref(2)?) {
+            // Viewers draw values of one name as one counter.
+            name @ (DEPTH | IDLE) => format!("{name} (sensor)"),
+            name => name.to_string(),
+        };
         if let Some((process, name, time_ns, value)) =
             last.take_if(|(of, last, ..)| (*of, &*last) != (process, &name))
         {
