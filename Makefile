@@ -5,7 +5,7 @@
 # make models - loom's: every order of steps of what threads share without a lock     make miri - what Miri can run (a nightly toolchain)
 # make bench  - measurements, as ratios      make bench-passes - of passes over files
 # make bench-exports - of exports            make bench-reports - of reports
-# make bench-view - of the timeline in the browser; RPD_BENCH_LARGE=1: also of ten million events
+# make bench-view - of the timeline in the browser; RPD_BENCH_LARGE=1: also of ten million events; RPD_TINYGRAD=PYTHON: beside tinygrad's viz
 # make soak   - the long versions of the tests
 # make matrix - the end-to-end tests under newer ROCm user spaces (root, 7 GB)
 # make nfs    - the tests of files and locks on NFS, in a Linux of its own

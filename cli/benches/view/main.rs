@@ -3,7 +3,8 @@
 //!
 //! `cargo bench -p rpd-cli --bench view [-- [--raw FILE] [EVENTS...]]`: traces of that many events, by default 100,000 and one million, with
 //! RPD_BENCH_LARGE also ten million (2 GB in the temporary directory). Times are CPU seconds, so that other programs disturb them little.
-//! What a browser does is measured where chromium and chromedriver are installed.
+//! What a browser does is measured where chromium and chromedriver are installed. Where RPD_TINYGRAD names a Python that has tinygrad,
+//! its viz opens the same events.
 
 // A panic is how a benchmark that cannot run ends.
 #![allow(clippy::unwrap_used)]
@@ -19,6 +20,7 @@ mod server;
 #[path = "../passes/setting.rs"]
 #[allow(dead_code)]
 mod setting;
+mod tinygrad;
 #[path = "../../tests/integration/webdriver.rs"]
 #[allow(dead_code)]
 mod webdriver;
@@ -72,6 +74,7 @@ fn main() {
             all.extend(of_export(&dir, events));
             if let Some(browser) = Browser::start(&dir) {
                 all.extend(of_browser(&dir, &browser));
+                all.extend(tinygrad::of_tinygrad(&dir, &browser));
             }
         }
         for (what, value, unit) in all {

@@ -26,6 +26,15 @@ pub(crate) fn cpu_seconds(process: u32) -> f64 {
     (ticks(11) + ticks(12)) / TICKS
 }
 
+/// Memory that a process takes, and what it took at most, MB.
+pub(crate) fn memory(process: u32) -> [f64; 2] {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap();
+    ["VmRSS:", "VmHWM:"].map(|name| {
+        let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
+        line.split_whitespace().next().unwrap().parse::<f64>().unwrap() * 1024.0 / 1e6
+    })
+}
+
 /// A server that ends with this.
 pub(crate) struct Server {
     process: Child,
@@ -52,11 +61,7 @@ impl Server {
 
     /// Memory that it takes, and what it took at most, MB.
     pub(crate) fn memory(&self) -> [f64; 2] {
-        let status = fs::read_to_string(format!("/proc/{}/status", self.process.id())).unwrap();
-        ["VmRSS:", "VmHWM:"].map(|name| {
-            let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
-            line.split_whitespace().next().unwrap().parse::<f64>().unwrap() * 1024.0 / 1e6
-        })
+        memory(self.process.id())
     }
 
     /// An answer's bytes.
