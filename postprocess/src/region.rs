@@ -22,6 +22,7 @@ use crate::trace::layout::Layout;
 use crate::trace::strides::Strides;
 use crate::trim::window::Window;
 use intervals::MarkerRanges;
+pub(crate) use selected::IS_KNOWN;
 pub use selected::Selected;
 use selected::{CallChoice, OpChoice};
 

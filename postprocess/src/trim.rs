@@ -9,7 +9,7 @@
 //! | `callstack.rs` | the own time of calls that the window cuts |
 //!
 //! Rules: a call stays if it *starts* in the window, as the original's rpd_trim has it, so that two windows that touch share
-//! no call and lose none. An op stays with the call that caused it, whenever it ran; one that no call caused stays if
+//! no call and lose none. An op stays with the call that caused it, whenever it ran; one that no call of the file caused stays if
 //! it starts in the window. What hangs off a call or an op goes with it. A sensor's runs are cut to the time that
 //! the window and what stays cover. Texts that nothing uses any more go. The rest of a row that stays is as it was.
 

@@ -59,6 +59,17 @@ impl Info {
         let contents = Contents::of(file, &trace, version, &selected);
         let contents = contents.with_context(|| format!("cannot read {}", file.display()))?;
         drop(trace);
+        let name = file.display();
+        if contents.far > 0 {
+            let rows = counted(contents.far, "call or operation is", "calls and operations are");
+            note(format_args!(
+                "{name}: {rows} days away from nearly all others and not in the span; rpd check lists them"
+            ));
+        }
+        if contents.without_place > 0 {
+            let operations = counted(contents.without_place, "operation has", "operations have");
+            note(format_args!("{name}: {operations} a GPU or queue that is no number; rpd check lists them"));
+        }
         if !selected.is_everything() && contents.span.is_none() {
             note(format_args!("{} has no such call and no such operation", file.display()));
         }

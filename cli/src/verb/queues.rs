@@ -9,6 +9,7 @@ use anyhow::{Context, Result};
 use clap::Args;
 use rpd_postprocess::region::Region;
 use rpd_postprocess::report::queues::{self, Queue};
+use rpd_postprocess::text::counted;
 use rpd_postprocess::trace;
 
 use crate::args::region::{REGION_HELP, RegionArgs};
@@ -74,6 +75,14 @@ impl Queues {
         };
         drop((trace, notes));
         note_left_out(&self.file, found.left_out);
+        if found.far_launches > 0 {
+            note(format_args!(
+                "{}: {} days away from nearly all calls, which rpd check lists, and {} as not known",
+                self.file.display(),
+                counted(found.far_launches, "launch is", "launches are"),
+                if found.far_launches == 1 { "counts" } else { "count" },
+            ));
+        }
         if self.json {
             output::write_json(&found.queues)?;
         } else if self.csv {

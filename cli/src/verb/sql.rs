@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use anyhow::{Result, bail};
 use clap::Args;
+use rpd_postprocess::check::Outliers;
 use rpd_postprocess::query::Questioned;
 use rpd_postprocess::region::Region;
 use rpd_sql::query;
@@ -123,7 +124,17 @@ impl Sql {
         let statement = match is_name {
             false => Cow::Borrowed(written.as_str()),
             true => match trace.ready_made(name)? {
-                Some(statement) => statement,
+                Some(statement) => {
+                    let (read, _) = rpd_schema::open_read(file)?;
+                    if !Outliers::of(&read)?.is_empty() {
+                        note(format_args!(
+                            "{}: a query counts calls and operations too that are days away from nearly all others, as reports do not; \
+                             rpd check lists them",
+                            file.display()
+                        ));
+                    }
+                    statement
+                }
                 None => {
                     note(trace.no_such_query(name)?);
                     return Ok(ExitCode::from(2));

@@ -36,7 +36,9 @@ Columns:
   calls    how many
   total    sum of their durations; of calls and markers one inside another of its
            name counts once; operations that overlap count each
-  self     for calls and markers: without those inside them on their thread
+  self     for calls: without the calls inside them on their thread; for markers:
+           without the markers inside; where two cross, the later one has the time
+           from its begin on
   gpu, own for markers: time in which the GPU was busy with what was launched
            in them, and the part that was launched in no marker inside, as
            rpd markers has it
@@ -158,14 +160,14 @@ impl Top {
         let mut ranking = Ranking::of((&trace, version), by, &selected, counted_too)
             .with_context(|| format!("cannot read the {many} of {name}"))?;
         let is_table = !self.json && !self.csv;
-        let gpus = match is_table && ranking.count > 0 && !by.nests() {
+        let (gpus, left_out) = match is_table && ranking.count > 0 && !by.nests() {
             true => {
                 notes.show("adding up what the GPUs did");
-                Utilisation::of(&trace, &selected)
-                    .with_context(|| format!("cannot read the operations of {name}"))?
-                    .gpus
+                let found = Utilisation::of(&trace, &selected)
+                    .with_context(|| format!("cannot read the operations of {name}"))?;
+                (found.gpus, found.left_out.impossible)
             }
-            false => Vec::new(),
+            false => (Vec::new(), ranking.left_out_of_gpu.impossible),
         };
         drop(notes);
         if ranking.impossible > 0 {
@@ -173,6 +175,12 @@ impl Top {
             note(format_args!(
                 "{name}: {} left out: impossible {what}, which rpd check lists",
                 counted(ranking.impossible, &format!("{one} is"), &format!("{many} are"))
+            ));
+        }
+        if left_out > 0 && (by.nests() || left_out != ranking.impossible) {
+            note(format_args!(
+                "{name}: {} in no GPU's time: impossible times or places, which rpd check lists",
+                counted(left_out, "operation is", "operations are")
             ));
         }
         if ranking.nameless > 0 {

@@ -769,6 +769,52 @@ fn a_call_far_from_all_others_is_no_end_of_a_trace() {
     }
 }
 
+fn json(dir: &Dir, arguments: &[&str]) -> Value {
+    serde_json::from_str(&dir.run(arguments).expect(0).stdout).unwrap()
+}
+
+/// A launch years before its kernel: the queue was not full all the years.
+#[test]
+fn a_launch_far_from_all_others_is_not_known() {
+    let dir = Dir::new();
+    let trace = dir.fixture("matmul_result.rpd");
+    let queues = || json(&dir, &["queues", "--json", &trace]);
+    let before = queues();
+    dir.open(&trace)
+        .execute_batch(
+            "UPDATE rocpd_api SET start = 5, \"end\" = 15 WHERE id = (SELECT api_id FROM rocpd_api_ops ORDER BY id LIMIT 1 OFFSET 40)",
+        )
+        .unwrap();
+    let spans = |queues: &Value| -> Vec<u64> {
+        queues.as_array().unwrap().iter().map(|queue| queue["span_ns"].as_u64().unwrap()).collect()
+    };
+    let delays = |queues: &Value| -> u64 {
+        queues.as_array().unwrap().iter().map(|queue| queue["delay"]["operations"].as_u64().unwrap()).sum()
+    };
+    let after = queues();
+    assert_eq!((spans(&after), delays(&after) + 1), (spans(&before), delays(&before)));
+    dir.run(&["queues", &trace]).expect(0).says(&["1 launch is days away from nearly all calls"]);
+}
+
+/// What `rpd info` says of a trace with one such call; ready-made queries count it, and that is said.
+#[test]
+fn the_span_of_a_trace_is_without_what_is_far() {
+    let dir = Dir::new();
+    let trace = dir.fixture("matmul_result.rpd");
+    let span = || json(&dir, &["info", "--json", &trace])["span"].clone();
+    let before = span();
+    assert_eq!(dir.run(&["sql", &trace, "busy"]).expect(0).stderr, "");
+    dir.open(&trace)
+        .execute_batch(
+            "INSERT INTO rocpd_op SELECT max(id) + 1000, gpuId, queueId, 0, '', 5, 15, description_id, opType_id FROM rocpd_op;
+             INSERT INTO rocpd_api SELECT max(id) + 1000, pid, tid, 4000000000000000000, 4000000000000000010, apiName_id, args_id FROM rocpd_api",
+        )
+        .unwrap();
+    assert_eq!(span(), before);
+    dir.run(&["info", &trace]).expect(0).says(&["2 calls and operations are days away", "rpd check"]);
+    dir.run(&["sql", &trace, "busy"]).expect(0).says(&["days away from nearly all others", "rpd check"]);
+}
+
 /// An operation whose GPU or queue is no number ran nowhere: reports of GPUs' time leave it out, as exports do, and say so.
 #[test]
 fn an_operation_without_a_gpu_or_a_queue_is_in_no_gpus_time() {
@@ -789,6 +835,18 @@ fn an_operation_without_a_gpu_or_a_queue_is_in_no_gpus_time() {
             ))
             .unwrap();
     }
+    let said = |verb: &[&str], left: &str| {
+        dir.run(&[verb, &[&trace]].concat()).expect(0).says(&[left, "rpd check"]);
+    };
+    said(&["top", "-n", "1000"], "2 operations are in no GPU's time");
+    said(&["top", "--by", "marker", "-n", "1000"], "2 operations are in no GPU's time");
+    said(&["info"], "2 operations have a GPU or queue that is no number");
+    let places = json(&dir, &["info", "--json", &trace])["gpus"].as_array().unwrap().clone();
+    assert!(places.iter().all(|gpu| gpu["gpu"] != -1), "{places:?}");
+    let rows = |rows: &str| dir.run(&["export", "csv", &trace, rows]).expect(0).stderr.clone();
+    let kernels = [rows("kernels"), rows("copies")].concat();
+    assert!(kernels.contains("2 calls and operations are left out"), "{kernels}");
+    assert_eq!(rows("apis"), "");
     for (after, before) in reports().iter().zip(&before) {
         assert_eq!(after.stdout, before.stdout);
         let left = "2 operations are left out: impossible times or places";

@@ -53,10 +53,13 @@ fn must_be(dir: &Dir, trace: &str, out: &str, start: i64, end: i64) {
         .map(|row| row[0])
         .collect();
     let links = integers(dir, trace, "SELECT api_id, op_id FROM rocpd_api_ops");
+    let known: BTreeSet<i64> =
+        integers(dir, trace, "SELECT id FROM rocpd_api").into_iter().map(|row| row[0]).collect();
     let ops: BTreeSet<i64> = integers(dir, trace, "SELECT id, start FROM rocpd_op")
         .into_iter()
         .filter(|op| {
-            let causes: Vec<i64> = links.iter().filter(|link| link[1] == op[0]).map(|link| link[0]).collect();
+            let is_cause = |link: &&Vec<i64>| link[1] == op[0] && known.contains(&link[0]);
+            let causes: Vec<i64> = links.iter().filter(is_cause).map(|link| link[0]).collect();
             if causes.is_empty() { inside(op[1]) } else { causes.iter().any(|call| calls.contains(call)) }
         })
         .map(|op| op[0])
@@ -168,6 +171,26 @@ fn two_windows_that_touch_share_no_row_and_lose_none() {
         both.sort_by_key(|row| format!("{row:?}"));
         assert!(!all("a.rpd").is_empty() && !all("b.rpd").is_empty());
         assert!(both == all(&trace), "{table}");
+    }
+}
+
+/// By its own start, as one that no call caused; its link goes.
+#[test]
+fn an_operation_of_a_call_that_is_not_in_the_file_stays() {
+    let dir = Dir::new();
+    let trace = dir.trace(
+        "t.rpd",
+        "INSERT INTO rocpd_string VALUES (1, ''), (2, 'hipLaunchKernel'), (3, 'KernelExecution'), (4, 'gemm');
+         INSERT INTO rocpd_api VALUES (1, 7, 7, 1000, 1050, 2, 1), (2, 7, 7, 2000, 2050, 2, 1), (3, 7, 7, 'x', 2050, 2, 1);
+         INSERT INTO rocpd_op VALUES (1, 0, 0, 0, '', 1100, 1200, 4, 3), (2, 0, 0, 0, '', 2100, 2200, 4, 3), (3, 0, 0, 0, '', 2300, 2400, 4, 3);
+         INSERT INTO rocpd_api_ops (api_id, op_id) VALUES (1, 1), (99, 2), (3, 3);",
+    );
+    for (window, calls, operations) in [(&[][..], 2, vec![1, 2, 3]), (&["--start", "1500"], 1, vec![2, 3])] {
+        let out = dir.path("out.rpd");
+        let _ = fs::remove_file(&out);
+        dir.run(&[&["trim", &trace, "-o", "out.rpd"], window].concat()).expect(0);
+        assert_eq!(number(&dir.open("out.rpd"), "SELECT count(*) FROM rocpd_api"), calls);
+        assert_eq!(integers(&dir, "out.rpd", "SELECT id FROM rocpd_op ORDER BY 1").concat(), operations);
     }
 }
 

@@ -61,6 +61,7 @@ impl Outliers {
                 }
             }
         }
+        outliers.days.get_or_insert_default();
         Ok(outliers)
     }
 

@@ -77,6 +77,32 @@ impl Frame {
             Frame::Markers => calls(version, zero, &ranks, true, &of_calls),
         })
     }
+
+    /// How many of its rows in a trace have impossible times or places, and are left out.
+    ///
+    /// # Errors
+    /// When the trace cannot be read.
+    pub fn left_out(self, trace: &Connection) -> Result<u64> {
+        let marker = is_marker("C.");
+        let of_ops = |kind| {
+            format!(
+                "rocpd_op O LEFT JOIN rocpd_string T ON T.id = O.opType_id WHERE {kind} AND NOT ({})",
+                is_possible_op()
+            )
+        };
+        let of_calls = |kind| format!("rocpd_api C WHERE {kind} AND NOT ({})", is_possible_call());
+        let (table, rows) = match self {
+            Frame::Kernels => ("rocpd_op", of_ops(Operations::Kernels.condition())),
+            Frame::Copies => ("rocpd_op", of_ops(Operations::Copies.condition())),
+            Frame::Apis => ("rocpd_api", of_calls(format!("NOT {marker}"))),
+            Frame::Markers => ("rocpd_api", of_calls(marker)),
+        };
+        if !has_table(trace, table)? {
+            return Ok(0);
+        }
+        let count = format!("SELECT count(*) FROM {rows}");
+        Ok(trace.query_row(&count, [], |row| row.get::<_, i64>(0))?.unsigned_abs())
+    }
 }
 
 /// Which operations.
@@ -84,6 +110,16 @@ impl Frame {
 enum Operations {
     Kernels,
     Copies,
+}
+
+impl Operations {
+    /// The condition that the type `T` of an operation is theirs.
+    fn condition(self) -> String {
+        match self {
+            Operations::Kernels => format!("T.string IN ({KERNEL_TYPES})"),
+            Operations::Copies => "(substr(T.string, 1, 4) IN ('Copy', 'Fill'))".to_string(),
+        }
+    }
 }
 
 /// The rank of each session as SQL has a table of it.
@@ -126,6 +162,16 @@ fn is_possible(alias: &str) -> String {
     )
 }
 
+/// The condition that the call `C` has times that can be, and a thread.
+fn is_possible_call() -> String {
+    format!("{} AND typeof(C.pid) = 'integer' AND typeof(C.tid) = 'integer'", is_possible("C"))
+}
+
+/// The condition that the operation `O` has times that can be, and a GPU and a queue.
+fn is_possible_op() -> String {
+    format!("{} AND typeof(O.gpuId) = 'integer' AND typeof(O.queueId) = 'integer'", is_possible("O"))
+}
+
 fn calls(version: Version, zero: i64, ranks: &str, are_markers: bool, part: &str) -> String {
     let texts = if version == Version::V3 { "rocpd_ustring" } else { "rocpd_string" };
     let marker = is_marker("C.");
@@ -144,11 +190,10 @@ fn calls(version: Version, zero: i64, ranks: &str, are_markers: bool, part: &str
              LEFT JOIN rocpd_string N ON N.id = C.apiName_id
              LEFT JOIN {texts} G ON G.id = C.args_id
              LEFT JOIN ranks R ON R.session = C.id >> 32
-         WHERE {possible} AND typeof(C.pid) = 'integer' AND typeof(C.tid) = 'integer' AND {condition}
-             AND {part}
+         WHERE {possible} AND {condition} AND {part}
          ORDER BY C.start, C.id",
         times = times("C", zero),
-        possible = is_possible("C"),
+        possible = is_possible_call(),
     )
 }
 
@@ -236,10 +281,7 @@ fn operations(
             named.map(|(column, name)| format!("{} AS {name}", number(&first(&of_launch, column)))).join(", ")
         }
     };
-    let condition = match asked {
-        Operations::Kernels => format!("T.string IN ({KERNEL_TYPES})"),
-        Operations::Copies => "(substr(T.string, 1, 4) IN ('Copy', 'Fill'))".to_string(),
-    };
+    let condition = asked.condition();
     Ok(format!(
         "WITH ranks (session, rank) AS ({ranks})
          SELECT coalesce(nullif({description}, ''), {kind}) AS name, {times}, O.gpuId AS gpu, O.queueId AS queue,
@@ -250,8 +292,7 @@ fn operations(
              LEFT JOIN rocpd_string T ON T.id = O.opType_id
              {joins}
              LEFT JOIN ranks R ON R.session = O.id >> 32
-         WHERE {possible} AND typeof(O.gpuId) = 'integer' AND typeof(O.queueId) = 'integer' AND {condition}
-             AND {part}
+         WHERE {possible} AND {condition} AND {part}
          ORDER BY O.start, O.id",
         description = text("N.string"),
         kind = text("T.string"),
@@ -259,6 +300,6 @@ fn operations(
         pid = number("C.pid"),
         tid = number("C.tid"),
         launched = number("C.start"),
-        possible = is_possible("O"),
+        possible = is_possible_op(),
     ))
 }

@@ -63,7 +63,8 @@ fn among<T: PartialEq>(asked: &[T], value: &T) -> bool {
 }
 
 /// The condition, in SQL, that a call's thread and time can be asked for. An operation of another call is as one that no call caused.
-const IS_KNOWN: &str = "typeof(start) = 'integer' AND typeof(pid) = 'integer' AND typeof(tid) = 'integer'";
+pub(crate) const IS_KNOWN: &str =
+    "typeof(start) = 'integer' AND typeof(pid) = 'integer' AND typeof(tid) = 'integer'";
 
 /// An integer, if there is one.
 fn integer(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<i64>> {

@@ -11,6 +11,7 @@ use serde::Serialize;
 use super::caused::CausedOps;
 use super::gaps::BINS;
 use super::gpu_time::LeftOut;
+use crate::check::outlier::Outliers;
 use crate::pass::sorted::Sorter;
 use crate::region::Selected;
 
@@ -21,6 +22,8 @@ pub struct Queues {
     pub queues: Vec<Queue>,
     /// Operations that count nowhere.
     pub left_out: LeftOut,
+    /// Operations whose launch is days away from nearly all calls and operations; they count as if it were not known.
+    pub far_launches: u64,
 }
 
 /// A queue of a GPU.
@@ -103,9 +106,13 @@ impl Queues {
     pub fn of(trace: &Connection, selected: &Selected) -> Result<Queues> {
         let ops = CausedOps::of(trace, selected)?;
         let left_out = ops.left_out;
+        let (outliers, mut far_launches) = (Outliers::of(trace)?, 0);
         let (mut queued, mut changes) = (Sorter::new(), Sorter::new());
         ops.each(|op, call| {
-            let times = call.and_then(|call| call.times);
+            let mut times = call.and_then(|call| call.times);
+            if times.take_if(|times| outliers.are_known(*times)).is_some() {
+                far_launches += 1;
+            }
             let (gpu, queue, start, end) = (op.gpu, op.queue, op.start, op.end);
             // Operations whose clock is off may start before their launch.
             let begin = times.map_or(start, |(begin, _)| begin.min(start));
@@ -128,7 +135,7 @@ impl Queues {
             }
         }
         measure(&mut queues, delays)?;
-        Ok(Queues { queues, left_out })
+        Ok(Queues { queues, left_out, far_launches })
     }
 }
 

@@ -117,6 +117,8 @@ pub struct Ranking<'trace> {
     pub instrumented: u64,
     /// Barriers that were left out: they are no work.
     pub barriers: u64,
+    /// Operations that are in no marker's GPU time, where these are asked for.
+    pub left_out_of_gpu: LeftOut,
 }
 
 /// Where the names of groups are.
@@ -158,8 +160,8 @@ impl<'trace> Ranking<'trace> {
         };
         let hasher = RandomState::new();
         let has_gpu_times = counted.gpu_times && by == RankBy::Marker;
-        let gpu_times =
-            has_gpu_times.then(|| GpuTimes::of((trace, version), selected, &hasher)).transpose()?;
+        let (gpu_times, left_out_of_gpu) =
+            has_gpu_times.then(|| GpuTimes::of((trace, version), selected, &hasher)).transpose()?.unzip();
         let mut sums = Sums::new(counted.percentiles);
         let (names, scanned) = if by.is_place() {
             let left = if is_left_out { instrumented(trace)? } else { Ids::default() };
@@ -200,6 +202,7 @@ impl<'trace> Ranking<'trace> {
             nameless,
             instrumented: instrumented_ops,
             barriers,
+            left_out_of_gpu: left_out_of_gpu.unwrap_or_default(),
         })
     }
 

@@ -12,6 +12,7 @@ use rpd_schema::{SessionInfo, Version, session_fact};
 use rusqlite::Connection;
 use serde::Serialize;
 
+use crate::check::outlier::Outliers;
 use crate::region::Selected;
 use crate::trace::instrumented::Instrumented;
 use crate::trace::op_kind::OpKind;
@@ -28,8 +29,15 @@ pub struct Contents {
     pub schema: String,
     /// Size of the file in bytes, without a journal.
     pub size_bytes: u64,
-    /// From the first start to the last end of calls and operations; none where there are none.
+    /// From the first start to the last end of calls and operations; none where there are none. Those that are days away from nearly all
+    /// others do not count.
     pub span: Option<Span>,
+    /// How many are days away.
+    #[serde(skip)]
+    pub far: u64,
+    /// Operations whose GPU or queue is no number; they are in none.
+    #[serde(skip)]
+    pub without_place: u64,
     /// By number; of a part those that have calls or operations in it.
     pub sessions: Vec<Session>,
     /// By index; of a part those that have operations in it.
@@ -121,17 +129,21 @@ impl Contents {
     /// When it cannot be read.
     pub fn of(file: &Path, trace: &Connection, version: Version, selected: &Selected) -> Result<Contents> {
         let (is_call, is_op) = (selected.call_condition(trace, "id")?, selected.op_condition(trace, "id")?);
+        let near = Outliers::of(trace)?.others();
         let ops = Ops::scan(trace, &is_op)?;
-        let calls = span(trace, "rocpd_api", &is_call)?;
+        let [(of_ops, far_ops), (of_calls, far_calls)] =
+            [span(trace, "rocpd_op", &is_op, &near)?, span(trace, "rocpd_api", &is_call, &near)?];
         let is_part = !selected.is_everything();
         let mut contents = Contents {
             file: file.to_string_lossy().into_owned(),
             schema: version.to_string(),
             size_bytes: fs::metadata(file)?.len(),
-            span: match (ops.span, calls) {
+            span: match (of_ops, of_calls) {
                 (Some(ops), Some(calls)) => Some(ops.around(calls)),
                 (ops, calls) => ops.or(calls),
             },
+            far: far_ops + far_calls,
+            without_place: ops.without_place,
             sessions: sessions(trace, [is_call.as_str(), is_op.as_str()])?,
             gpus: gpus(trace, &ops.queues)?,
             operations: op_types(trace, &ops.types)?,
@@ -167,35 +179,38 @@ struct Ops {
     queues: BTreeMap<(i64, i64), u64>,
     /// By id of the type's string.
     types: HashMap<i64, u64>,
-    span: Option<Span>,
+    /// Whose GPU or queue is no number.
+    without_place: u64,
 }
 
 impl Ops {
     /// Those for whose ids the condition holds.
     fn scan(trace: &Connection, is_in: &str) -> rusqlite::Result<Ops> {
-        let mut found =
-            Ops { queues: BTreeMap::new(), types: HashMap::new(), span: span(trace, "rocpd_op", is_in)? };
+        let mut found = Ops { queues: BTreeMap::new(), types: HashMap::new(), without_place: 0 };
         let mut ops =
             trace.prepare(&format!("SELECT gpuId, queueId, opType_id FROM rocpd_op WHERE {is_in}"))?;
         let mut ops = ops.query([])?;
         while let Some(op) = ops.next()? {
-            let number = |column| op.get_ref(column).map(|value| value.as_i64().unwrap_or(-1));
-            *found.queues.entry((number(0)?, number(1)?)).or_default() += 1;
-            *found.types.entry(number(2)?).or_default() += 1;
+            let number = |column| op.get_ref(column).map(|value| value.as_i64().ok());
+            match number(0)?.zip(number(1)?) {
+                Some(place) => *found.queues.entry(place).or_default() += 1,
+                None => found.without_place += 1,
+            }
+            *found.types.entry(number(2)?.unwrap_or(-1)).or_default() += 1;
         }
         Ok(found)
     }
 }
 
-/// First start and last end in a table of things with times, of which `is_in` holds.
-fn span(trace: &Connection, table: &str, is_in: &str) -> rusqlite::Result<Option<Span>> {
+/// First start and last end in a table of things with times, of which `is_in` holds and which are `near` (both SQL), and how many are not near.
+fn span(trace: &Connection, table: &str, is_in: &str, near: &str) -> rusqlite::Result<(Option<Span>, u64)> {
     let times = format!(
-        r#"SELECT min(start), max("end") FROM {table}
-           WHERE typeof(start) = 'integer' AND typeof("end") = 'integer' AND {is_in}"#
+        r#"SELECT min(start) FILTER (WHERE {near}), max("end") FILTER (WHERE {near}), count(*) FILTER (WHERE NOT ({near}))
+           FROM {table} WHERE typeof(start) = 'integer' AND typeof("end") = 'integer' AND {is_in}"#
     );
-    let (start, end): (Option<i64>, Option<i64>) =
-        trace.query_row(&times, [], |row| Ok((row.get(0)?, row.get(1)?)))?;
-    Ok(start.zip(end).map(|(start_ns, end_ns)| Span { start_ns, end_ns }))
+    let (start, end, far): (Option<i64>, Option<i64>, i64) =
+        trace.query_row(&times, [], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
+    Ok((start.zip(end).map(|(start_ns, end_ns)| Span { start_ns, end_ns }), far.unsigned_abs()))
 }
 
 /// All sessions, with the rows of which the conditions hold, of calls and of operations.

@@ -6,6 +6,7 @@ use anyhow::Result;
 use rusqlite::Connection;
 
 use super::window::Window;
+use crate::region::IS_KNOWN;
 use crate::trace::ids::Ids;
 
 /// The calls and ops that stay.
@@ -13,7 +14,7 @@ use crate::trace::ids::Ids;
 pub(crate) struct Selection {
     /// Calls that start in the window.
     pub(crate) calls: Arc<Ids>,
-    /// Ops that one of these calls caused, and ops that no call caused and that start in the window.
+    /// Ops that one of these calls caused, and ops that no call of the file caused and that start in the window.
     pub(crate) ops: Arc<Ids>,
     /// How many rows these calls and ops are: other recorders may have used an id twice, or a text for one.
     pub(crate) rows: SelectedRows,
@@ -27,7 +28,7 @@ pub(crate) struct SelectedRows {
 }
 
 impl Selection {
-    /// Chooses them: one scan of the calls, one of the links, one of the ops. `trace` is where tables without a
+    /// Chooses them: two scans of the calls, one of the links, one of the ops. `trace` is where tables without a
     /// schema in front are looked up.
     ///
     /// # Errors
@@ -35,13 +36,16 @@ impl Selection {
     pub(crate) fn of(trace: &Connection, window: Window) -> Result<Selection> {
         let in_window = window.condition("start");
         let calls = Ids::of(trace, &format!("SELECT id FROM rocpd_api WHERE {in_window}"), [])?;
+        let known = Ids::of(trace, &format!("SELECT id FROM rocpd_api WHERE {IS_KNOWN}"), [])?;
         let mut caused = Ids::default();
         let mut linked = Ids::default();
         let mut links = trace.prepare("SELECT op_id, api_id FROM rocpd_api_ops")?;
         let mut links = links.query([])?;
         while let Some(row) = links.next()? {
             let (Ok(op), Ok(call)) = (row.get_ref(0)?.as_i64(), row.get_ref(1)?.as_i64()) else { continue };
-            linked.add(op);
+            if known.has(call) {
+                linked.add(op);
+            }
             if calls.has(call) {
                 caused.add(op);
             }

@@ -11,6 +11,7 @@ use rpd_postprocess::query::{Frame, Prepared, Questioned};
 use rpd_postprocess::region::Region;
 
 use super::destination::OutputArgs;
+use super::timeline::note_impossible;
 use crate::args::region::RegionArgs;
 use crate::output::note::note;
 use crate::output::progress::notes;
@@ -95,6 +96,10 @@ impl Asked {
         let rows =
             self.to.write(&*notes, |out| write(query, RowOutput { out, is_file, frame, notes: &notes }))?;
         drop((trace, notes));
+        if let Some(frame) = frame {
+            let (trace, _) = rpd_schema::open_read(&self.file)?;
+            note_impossible(&self.file.display().to_string(), frame.left_out(&trace)?);
+        }
         if rows == 0 {
             note("the export has no rows");
         }

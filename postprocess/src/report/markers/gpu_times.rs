@@ -12,6 +12,7 @@ use serde::Serialize;
 use super::ranges::{OpenRange, Ranges, walk};
 use crate::pass::parts::{Key, KeySums, Parts, Summand};
 use crate::region::Selected;
+use crate::report::gpu_time::LeftOut;
 
 /// GPU time of markers of one text.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Pod, Zeroable)]
@@ -45,7 +46,7 @@ impl Summand for TextTime {
 pub(in crate::report) struct GpuTimes(KeySums<TextTime>);
 
 impl GpuTimes {
-    /// Adds up a part of a trace.
+    /// Adds up a part of a trace, and says what could not be counted.
     ///
     /// # Errors
     /// When the trace, or a temporary file, cannot be read.
@@ -53,10 +54,10 @@ impl GpuTimes {
         trace: (&Connection, Version),
         selected: &Selected,
         hasher: &RandomState,
-    ) -> Result<GpuTimes> {
+    ) -> Result<(GpuTimes, LeftOut)> {
         let mut times = ByText { open: FxHashMap::default(), parts: Parts::new() };
-        walk(trace, selected, (true, hasher), &mut times)?;
-        Ok(GpuTimes(times.parts.sums()?))
+        let walked = walk(trace, selected, (true, hasher), &mut times)?;
+        Ok((GpuTimes(times.parts.sums()?), walked.left_out))
     }
 
     /// That of a text. Keys that are asked for become larger.

@@ -1,6 +1,6 @@
 //! Calls or markers of one thread that are inside each other: whose time is it?
 //!
-//! Where two overlap without nesting, each is inside the innermost one that contains all of it.
+//! Where one ends inside of a later one, the later one has the time from its begin on, as `rpd markers` has it.
 
 use std::collections::HashMap;
 
@@ -54,8 +54,15 @@ impl NestedCalls {
         if self.open.last().is_some_and(|(top, _)| top.thread != range.thread) {
             self.leave_all(sums)?;
         }
-        while self.open.last().is_some_and(|(top, _)| top.end() <= range.start || top.end() < range.end()) {
+        while let Some((top, own)) = self.open.last_mut()
+            && (top.end() <= range.start || top.end() < range.end())
+        {
+            let shared = top.end().saturating_sub(range.start).max(0).unsigned_abs();
+            *own = own.saturating_sub(shared);
             self.leave(sums)?;
+            if let Some((_, own)) = self.open.last_mut() {
+                *own = own.saturating_add(shared);
+            }
         }
         if let Some((_, own)) = self.open.last_mut() {
             *own = own.saturating_sub(range.duration());
@@ -136,7 +143,9 @@ mod tests {
             sums(&[(7, 0, 10, 1), (7, 10, 20, 2), (7, 10, 10, 3)]),
             [(1, 10, 10), (1, 10, 10), (1, 0, 0)]
         );
-        // The second outlasts the first: neither is inside the other.
-        assert_eq!(sums(&[(7, 0, 20, 1), (7, 10, 30, 2)])[..2], [(1, 20, 20), (1, 20, 20)]);
+        // The second outlasts the first, which has no time of its own any more when the second begins.
+        assert_eq!(sums(&[(7, 0, 20, 1), (7, 10, 30, 2)])[..2], [(1, 20, 10), (1, 20, 20)]);
+        let in_another = [(7, 0, 50, 3), (7, 0, 20, 1), (7, 5, 15, 3), (7, 10, 30, 2)];
+        assert_eq!(sums(&in_another), [(1, 20, 5), (1, 20, 20), (2, 50, 25)]);
     }
 }
