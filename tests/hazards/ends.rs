@@ -103,6 +103,40 @@ fn an_end_while_the_writer_hangs_is_said_beside_the_file() {
     assert_eq!((marker_count(&trace), lost(&trace), notes(&dir)), (2, 2, 0));
 }
 
+/// Whatever threads do while the process ends: all that the recorder counted as lost is in the file's counts.
+#[test]
+fn threads_that_mark_while_main_returns() {
+    let dir = Dir::new();
+    let report = dir.path("report");
+    std::fs::write(&report, "").unwrap();
+    recorded(&dir, "busy_at_end").env("RPDT_REPORT", &report).env("RPDT_BUFFER_MB", "1").run().expect(0);
+    let said = std::fs::read_to_string(&report).unwrap();
+    let counted = said.split_whitespace().find_map(|word| word.strip_prefix("lost=")).unwrap();
+    let trace = dir.trace("trace.rpd");
+    trace.check_integrity();
+    assert_eq!((lost(&trace), ended_sessions(&trace)), (counted.parse().unwrap(), 1), "{said}");
+}
+
+/// The last transaction fails, and with it the way to say in the file what it had.
+#[test]
+fn what_the_last_transaction_loses_is_said_beside_the_file() {
+    let dir = Dir::new();
+    let acts = ["mark=before", "flush", "say=written", "wait=go", "mark=a", "mark=b", "exit=3"];
+    let run = acts.into_iter().fold(Run::new(&dir, program("control")), Run::arg);
+    let mut running = run.preload(&[recorder()]).env("RPDT_AUTOFLUSH", "1").start();
+    running.wait_for_output("written\n");
+    std::fs::create_dir(dir.path("trace.rpd-journal")).unwrap();
+    dir.touch("go");
+    let ran = running.finish();
+    ran.expect(3);
+    assert_eq!(notes(&dir), 1, "{ran}");
+    std::fs::remove_dir(dir.path("trace.rpd-journal")).unwrap();
+    recorded(&dir, "storm").arg("1").arg("1").run().expect(0).expect_silent();
+    let trace = dir.trace("trace.rpd");
+    trace.check_integrity();
+    assert_eq!((marker_count(&trace), lost(&trace), notes(&dir)), (2, 2, 0), "{ran}");
+}
+
 /// Notes beside the trace.
 fn notes(dir: &Dir) -> usize {
     std::fs::read_dir(dir.path("trace.rpd-lost")).map_or(0, Iterator::count)

@@ -172,6 +172,14 @@ impl Switch {
         self.update(&mut state);
     }
 
+    /// Off for good because the process ends: for the trace, recording goes on to its end.
+    pub fn close(&self) {
+        let mut state = lock(&self.state);
+        state.disabled = true;
+        self.wanted.store(false, Ordering::Relaxed);
+        self.on.store(false, Ordering::Relaxed);
+    }
+
     /// Off until [`Switch::find_file`]: what is to be the trace is none.
     pub fn lose_file(&self) {
         self.set_fileless(true);
@@ -287,6 +295,17 @@ mod tests {
         assert!(!switch.is_on(), "resuming twice is not two starts");
         switch.resume();
         assert!(switch.is_on(), "a resume where nobody has started recording is a start");
+    }
+
+    #[test]
+    fn a_process_that_ends_stops_no_recording() {
+        let switch = Switch::new(true, Period { from: 0, to: u64::MAX });
+        switch.close();
+        switch.start();
+        switch.resume();
+        assert!(!switch.is_on());
+        assert_eq!(switch.history(), [SwitchChange { time: 0, on: true }]);
+        assert!(stops(&switch.history(), 0).is_empty());
     }
 
     #[test]

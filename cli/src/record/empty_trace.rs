@@ -68,14 +68,16 @@ fn unheard(silent: &LoadedProcess, command: &Path, at_end: &launch::EndedCommand
         let name = String::from_utf8_lossy(&at_end.name);
         return format!(
             "{exe} became {}, into which the recorder was not loaded (statically linked, or LD_PRELOAD was cleared), or which was \
-             killed, or ended without its exit handlers, before an operation was written",
+             killed, or ended without its exit handlers or with other rights, before an operation was written",
             text::escape(&name)
         );
     }
     if fs::read_link(format!("/proc/{}/exe", silent.pid)).is_ok_and(|runs| runs == silent.exe) {
         return format!("{exe} still runs, and has written no operation yet");
     }
-    format!("{exe} was killed, or ended without its exit handlers, before an operation was written")
+    format!(
+        "{exe} was killed, or ended without its exit handlers or with other rights, before an operation was written"
+    )
 }
 
 fn named(exe: &Path, pid: u32) -> String {

@@ -83,12 +83,12 @@ pub(crate) fn process_end() {
         return;
     }
     sources::ALL.iter().for_each(|source| source.finish(GPU_DEADLINE));
+    // What threads would record from here on could reach the file no more, nor its counts.
+    recorder.switch.close();
     // The last rows name the code objects.
     code_objects::finish(recorder.config.exit_wait);
     writer::finish(recorder);
     selection::say_if_in_vain(recorder);
     intercept::say_if_in_vain(recorder);
-    // Threads that still run record nothing that could reach the file.
-    recorder.switch.disable();
     report::ended(recorder);
 }

@@ -124,8 +124,9 @@ impl TraceFile {
     /// The session's end: open ranges end now, the counts are final.
     pub(super) fn end(&mut self) {
         self.access.try_for_the_last_time();
-        let ended = self.appender.is_none() && !self.has_records()
-            || self.transact(clock::monotonic(), Until::ProcessEnds);
+        let is_all_said =
+            self.appender.is_none() && !self.has_records() && !self.reported.has_unsaid_losses();
+        let ended = is_all_said || self.transact(clock::monotonic(), Until::ProcessEnds);
         // What is still in the rings has nowhere to go.
         self.discard();
         self.recorder.counters.lose(Cause::Write, self.rows.discard_analyzed());

@@ -119,6 +119,11 @@ impl Reported {
         self.has_new_failures() || self.counts_are_old(recorded)
     }
 
+    /// Whether the session is in a file that does not say all that it has lost.
+    pub(super) fn has_unsaid_losses(&self) -> bool {
+        self.introduced && self.recorder.counters.lost() != self.sums.lost
+    }
+
     fn has_new_failures(&self) -> bool {
         self.failures != self.recorder.failures.count()
     }
