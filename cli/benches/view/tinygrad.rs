@@ -41,6 +41,7 @@ pub(crate) fn of_tinygrad(dir: &Dir, browser: &Browser) -> Lines {
         .env("PORT", port.to_string())
         .current_dir(dir.path(""))
         .stdout(Stdio::piped())
+        .stderr(Stdio::null())
         .spawn();
     let mut viz = Viz(viz.unwrap());
     let mut said = BufReader::new(viz.0.stdout.take().unwrap()).lines();
