@@ -142,6 +142,25 @@ print(child)
     assert!(summary(&ran).ends_with(&(named + said)), "{ran}");
 }
 
+/// What the caller has closed is closed for the command, and it needs no place for temporary files.
+#[test]
+fn a_command_has_the_streams_and_the_directory_that_it_would_have() {
+    let dir = Dir::new();
+    for (stream, command) in
+        [(">&-", "/bin/echo a"), ("<&-", "/bin/cat"), ("2>&-", "/bin/sh -c 'echo a >&2'")]
+    {
+        let script = |before: &str| format!("{before} {command} {stream}");
+        let run = |before: &str| Run::new(&dir, "sh").arg("-c").arg(script(before)).run();
+        let record = format!("{} record --force -o t.rpd --", rpd().display());
+        let (plain, ran) = (run(""), run(&record));
+        assert_eq!(plain.status, ran.status, "{plain}{ran}");
+        assert_ne!(plain.status.code(), Some(0), "{plain}");
+    }
+    let script = format!("TMPDIR=/nowhere {} record --force -o t.rpd -- /bin/echo a", rpd().display());
+    let ran = Run::new(&dir, "sh").arg("-c").arg(script).run();
+    assert_eq!(ran.expect(0).stdout, "a\n");
+}
+
 #[test]
 fn the_summary_names_a_process_that_still_runs() {
     let dir = Dir::new();

@@ -1,6 +1,6 @@
 //! Ranges of a thread and instants, whatever API the application uses for them.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 
 use rpd_preload::clock;
 
@@ -47,9 +47,15 @@ fn marker(recorder: &'static Recorder, kind: Kind, stack: Stack, text: [&[u8]; 2
     thread::push_marker(recorder, kind, body, text);
 }
 
+/// Stacks that are no domain's.
+const FIXED: usize = Stack::FIRST_DOMAIN.0 as usize;
+
 thread_local! {
-    /// How many ranges of each stack this thread has open; the few stacks that it uses.
-    static LEVELS: RefCell<Vec<(Stack, i32)>> = const { RefCell::new(Vec::new()) };
+    /// How many ranges of each stack that is no domain's this thread has open. It needs no destructor, for which the C library would need
+    /// memory: where there is none, it ends the process.
+    static LEVELS: [Cell<i32>; FIXED] = const { [const { Cell::new(0) }; FIXED] };
+    /// The same of the few domains that it uses.
+    static DOMAIN_LEVELS: RefCell<Vec<(Stack, i32)>> = const { RefCell::new(Vec::new()) };
 }
 
 /// Counts a push: how many ranges of the stack were open before it. Kept whether or not anything is recorded, because
@@ -75,7 +81,15 @@ pub fn level_down(stack: Stack) -> Option<i32> {
 }
 
 fn with_level(stack: Stack, act: impl FnOnce(&mut i32) -> i32) -> i32 {
-    let acted = LEVELS.try_with(|levels| {
+    if (stack.0 as usize) < FIXED {
+        return LEVELS.with(|levels| {
+            let mut level = levels[stack.0 as usize].get();
+            let result = act(&mut level);
+            levels[stack.0 as usize].set(level);
+            result
+        });
+    }
+    let acted = DOMAIN_LEVELS.try_with(|levels| {
         let mut levels = levels.try_borrow_mut().ok()?;
         if let Some((_, level)) = levels.iter_mut().find(|(known, _)| *known == stack) {
             return Some(act(level));
@@ -100,5 +114,8 @@ mod tests {
         assert_eq!([level_up(stack), level_up(stack), level_up(Stack::RPD)], [0, 1, 0]);
         assert_eq!([level_down(stack), level_down(stack), level_down(stack)], [Some(1), Some(0), None]);
         assert_eq!(level_up(stack), 0);
+        let [domain, other] = [Stack::FIRST_DOMAIN, Stack(Stack::FIRST_DOMAIN.0 + 1)];
+        assert_eq!([level_up(domain), level_up(domain), level_up(other)], [0, 1, 0]);
+        assert_eq!([level_down(other), level_down(other), level_down(domain)], [Some(0), None, Some(1)]);
     }
 }

@@ -30,12 +30,19 @@ const CHANGED: [i32; 2] = [libc::SIGPIPE, libc::SIGXFSZ];
 /// Which of [`CHANGED`] the caller ignores, a bit each.
 static IGNORED_BY_CALLER: AtomicU64 = AtomicU64::new(0);
 
+/// Which of the standard streams the caller has closed, a bit each. Rust's start opens /dev/null in their place.
+static CLOSED_BY_CALLER: AtomicU64 = AtomicU64::new(0);
+
 /// Before Rust's own start.
 #[used]
 #[unsafe(link_section = ".init_array")]
 static CHANGE: extern "C" fn() = change;
 
 extern "C" fn change() {
+    // SAFETY: no pointers.
+    let is_closed = |stream: &i32| unsafe { libc::fcntl(*stream, libc::F_GETFD) } < 0;
+    let closed = (0..=2).filter(is_closed).fold(0, |closed, stream| closed | 1 << stream);
+    CLOSED_BY_CALLER.store(closed, Ordering::SeqCst);
     let is_ignored =
         |signal: &i32| action(*signal, None).is_ok_and(|action| action.sa_sigaction == libc::SIG_IGN);
     let ignored = CHANGED.into_iter().filter(is_ignored).fold(0, |ignored, signal| ignored | 1 << signal);
@@ -142,9 +149,14 @@ impl Signals {
                 default.sa_sigaction = libc::SIG_IGN;
                 action(libc::SIGCHLD, Some(&default))?;
             }
+            let closed_by_caller = CLOSED_BY_CALLER.load(Ordering::SeqCst);
+            for stream in (0..=2).filter(|stream| closed_by_caller & 1 << stream != 0) {
+                // SAFETY: the command has nothing there: neither the caller nor rpd gives it anything in this place.
+                unsafe { libc::close(stream) };
+            }
             set_mask(&mask)
         };
-        // SAFETY: between fork and exec the closure calls sigaction and sigprocmask only, both
+        // SAFETY: between fork and exec the closure calls sigaction, sigprocmask and close only, all
         // async-signal-safe; it does not allocate.
         unsafe { command.pre_exec(before_exec) };
         let child = command.spawn()?;
