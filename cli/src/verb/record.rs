@@ -354,10 +354,9 @@ impl Record {
         };
         // What is made from here on is removed or filled, also where a signal comes: it is the command's.
         let held = HeldSignals::hold().context("cannot hold signals back")?;
-        let report_in = |place: &Path| tempfile::Builder::new().prefix("rpd-report-").tempfile_in(place);
-        // TMPDIR is the command's, which may need none.
-        let report_file = report_in(&env::temp_dir())
-            .or_else(|error| report_in(Path::new("/tmp")).map_err(|_| error))
+        let report_file = tempfile::Builder::new()
+            .prefix("rpd-report-")
+            .tempfile()
             .with_context(|| format!("cannot create a file in {}", env::temp_dir().display()))?;
         // Processes that give up their rights report their end too. What others write there changes a sentence at most.
         fs::set_permissions(report_file.path(), Permissions::from_mode(0o622))
