@@ -63,7 +63,7 @@ impl Info {
         if contents.far > 0 {
             let rows = counted(contents.far, "call or operation is", "calls and operations are");
             note(format_args!(
-                "{name}: {rows} days away from nearly all others and not in the span; rpd check lists them"
+                "{name}: {rows} left out of the span: days away from nearly all others; rpd check lists them"
             ));
         }
         if contents.without_place > 0 {

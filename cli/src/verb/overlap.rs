@@ -25,8 +25,8 @@ use crate::output::table::{Align, Table};
 #[derive(Args)]
 #[command(after_help = format!("\
 Columns:
-  what     compute        kernels that do not communicate, and operations of
-                          types that are unknown here
+  what     compute        kernels that do not communicate, and operations
+                          whose type rpd does not know
            communication  kernels whose names match --communication
            copies         copies and fills
            idle           nothing ran

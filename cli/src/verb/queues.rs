@@ -77,10 +77,9 @@ impl Queues {
         note_left_out(&self.file, found.left_out);
         if found.far_launches > 0 {
             note(format_args!(
-                "{}: {} days away from nearly all calls, which rpd check lists, and {} as not known",
+                "{}: {} left out: days away from nearly all calls; rpd check lists such calls",
                 self.file.display(),
                 counted(found.far_launches, "launch is", "launches are"),
-                if found.far_launches == 1 { "counts" } else { "count" },
             ));
         }
         if self.json {

@@ -5,9 +5,8 @@
 
 use std::env;
 use std::ffi::{OsStr, OsString};
-use std::fs::{self, Permissions};
+use std::fs;
 use std::num::NonZeroU32;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::time::Duration;
@@ -358,9 +357,6 @@ impl Record {
             .prefix("rpd-report-")
             .tempfile()
             .with_context(|| format!("cannot create a file in {}", env::temp_dir().display()))?;
-        // Processes that give up their rights report their end too. What others write there changes a sentence at most.
-        fs::set_permissions(report_file.path(), Permissions::from_mode(0o622))
-            .context("cannot prepare the report")?;
         // A trace is replaced only for a command that can be run.
         let written = written(self.output.as_deref())?;
         let log = self.log.as_deref().map(|log| DurationLog::prepare(log, self.existing())).transpose()?;

@@ -126,10 +126,10 @@ impl Sql {
             true => match trace.ready_made(name)? {
                 Some(statement) => {
                     let (read, _) = rpd_schema::open_read(file)?;
-                    if !Outliers::of(&read)?.is_empty() {
+                    if region.is_everything() && !Outliers::of(&read)?.is_empty() {
                         note(format_args!(
-                            "{}: a query counts calls and operations too that are days away from nearly all others, as reports do not; \
-                             rpd check lists them",
+                            "{}: some calls or operations are days away from nearly all others; this query counts them, reports leave them \
+                             out; rpd check lists them",
                             file.display()
                         ));
                     }

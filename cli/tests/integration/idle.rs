@@ -793,7 +793,7 @@ fn a_launch_far_from_all_others_is_not_known() {
     };
     let after = queues();
     assert_eq!((spans(&after), delays(&after) + 1), (spans(&before), delays(&before)));
-    dir.run(&["queues", &trace]).expect(0).says(&["1 launch is days away from nearly all calls"]);
+    dir.run(&["queues", &trace]).expect(0).says(&["1 launch is left out: days away from nearly all calls"]);
 }
 
 /// What `rpd info` says of a trace with one such call; ready-made queries count it, and that is said.
@@ -811,7 +811,9 @@ fn the_span_of_a_trace_is_without_what_is_far() {
         )
         .unwrap();
     assert_eq!(span(), before);
-    dir.run(&["info", &trace]).expect(0).says(&["2 calls and operations are days away", "rpd check"]);
+    dir.run(&["info", &trace])
+        .expect(0)
+        .says(&["2 calls and operations are left out of the span", "rpd check"]);
     dir.run(&["sql", &trace, "busy"]).expect(0).says(&["days away from nearly all others", "rpd check"]);
 }
 

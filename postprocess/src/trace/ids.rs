@@ -12,7 +12,7 @@ use rusqlite::{Connection, Params};
 use super::marker::FIRST_MARKER;
 
 /// Spans that a condition has at most.
-const NEAR: usize = 8;
+const NEAR: usize = 16;
 
 /// A set of ids.
 #[derive(Debug, Default, Clone)]
