@@ -117,6 +117,25 @@ fn threads_that_mark_while_main_returns() {
     assert_eq!((lost(&trace), ended_sessions(&trace)), (counted.parse().unwrap(), 1), "{said}");
 }
 
+/// HIP's destructors may crash threads that go on launching kernels. What they had launched before is in the file then, and where they
+/// are seen, recording ends before the destructors begin.
+#[test]
+fn threads_that_launch_while_main_returns() {
+    const SAID: &str = "threads launch kernels while the program ends: recording ends here\n";
+    let mut seen = 0;
+    for at_once in ["1", "64"].repeat(4) {
+        let dir = Dir::new();
+        let ran = recorded(&dir, "launching_at_end").arg(at_once).run();
+        let waited_for: i64 = ran.stdout.trim().parse().unwrap_or_else(|_| panic!("{ran}"));
+        let trace = dir.trace("trace.rpd");
+        trace.check_integrity();
+        let kernels = trace.number("select count(*) from op");
+        assert!(kernels >= waited_for, "{kernels} of {waited_for}: {ran}");
+        seen += usize::from(ran.stderr.ends_with(SAID) && ended_sessions(&trace) == 1);
+    }
+    assert!(seen > 0, "recording never ended before the destructors");
+}
+
 /// The last transaction fails, and with it the way to say in the file what it had.
 #[test]
 fn what_the_last_transaction_loses_is_said_beside_the_file() {

@@ -14,6 +14,15 @@ use crate::env::Env;
 use crate::recorder::Recorder;
 use crate::records::{Call, Dispatch, KernelId};
 
+/// Kernels that were launched in queues that exist.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Launched {
+    /// All of them.
+    pub all: u64,
+    /// Those that are not known to have completed.
+    pub in_flight: u64,
+}
+
 /// One source. See the module.
 pub trait Source: Sync {
     /// Its name in the file's list of sources.
@@ -60,6 +69,11 @@ pub trait Source: Sync {
 
     /// Waits up to `deadline` until all that was begun while recording has completed.
     fn drain(&self, _deadline: Duration) {}
+
+    /// How many kernels were launched so far.
+    fn launched(&self) -> Launched {
+        Launched::default()
+    }
 
     /// The program comes down: as [`Source::collect`], on the thread that brings it down, without taking memory.
     fn abort(&self, _deadline: Duration) {}

@@ -42,6 +42,16 @@ pub(super) fn watch() {
     unsafe { at_quick_exit(handler) };
 }
 
+/// Asks to be called when main returns or `exit` is called. Handlers run from the last that was registered to the first: of one that is
+/// registered while a program already records, those of HIP, which a program registers before main, come later.
+pub(super) fn watch_return() {
+    extern "C" fn handler() {
+        guard((), finish::main_returned);
+    }
+    // SAFETY: the handler lives as long as the process: the library is never unloaded.
+    unsafe { libc::atexit(handler) };
+}
+
 unsafe extern "C" {
     fn at_quick_exit(handler: extern "C-unwind" fn()) -> c_int;
 }

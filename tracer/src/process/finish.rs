@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use rpd_transport::config::Template;
+use rpd_transport::log;
 use rpd_transport::recorder::{self, Recorder};
 use rpd_transport::writer;
 
@@ -17,6 +18,8 @@ pub(crate) const FLUSH_DEADLINE: Duration = Duration::from_secs(10);
 const GPU_DEADLINE: Duration = Duration::from_secs(2);
 /// How long the recorder may hold up a program that is about to come down.
 const FAILURE_DEADLINE: Duration = Duration::from_secs(2);
+/// How long the end of the program waits for kernels behind which a thread may launch more.
+const LAST_LAUNCHES: Duration = Duration::from_secs(1);
 /// How often it is looked whether HIP's commands have completed.
 const GLANCE: Duration = Duration::from_millis(1);
 
@@ -73,6 +76,28 @@ pub(crate) fn abort() {
 /// Whether anything may have been recorded.
 fn has_something(recorder: &Recorder) -> bool {
     recorder.requests.is_started() || sources::ALL.iter().any(|source| source.is_used())
+}
+
+/// Main has returned, or `exit` was called; the destructors of HIP follow. Where other threads go on launching kernels, recording ends
+/// here: HIP may crash them from now on, the likelier the longer the process takes to end.
+pub(crate) fn main_returned() {
+    if recorder::get().is_none_or(|recorder| recorder.pid != std::process::id()) {
+        return;
+    }
+    for source in sources::ALL.iter().filter(|source| source.launched().all > 0) {
+        let (begin, before) = (Instant::now(), source.launched());
+        let mut now = before;
+        // A thread may wait for what it has launched, and go on then.
+        while begin.elapsed() < if now.in_flight > 0 { LAST_LAUNCHES } else { GLANCE } {
+            std::thread::park_timeout(GLANCE);
+            source.collect(LAST_LAUNCHES);
+            now = source.launched();
+            if now.all > before.all {
+                log::problem("threads launch kernels while the program ends: recording ends here");
+                return process_end();
+            }
+        }
+    }
 }
 
 /// The process ends: the last completions, the last rows, the session's end. Later calls do nothing.

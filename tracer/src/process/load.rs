@@ -26,8 +26,8 @@ use crate::sources;
 #[cfg_attr(not(miri), unsafe(link_section = ".init_array"))]
 static CONSTRUCTOR: extern "C-unwind" fn() = constructor;
 
-// In the loader's list of destructors: after all atexit handlers and static destructors of the program and of HIP, and the
-// library is linked nodelete, so dlclose never gets here.
+// In the loader's list of destructors: after all atexit handlers and static destructors of the program, those by which it gives HIP its
+// kernels back among them. The library is linked nodelete, so dlclose never gets here.
 #[used]
 #[unsafe(link_section = ".fini_array")]
 static DESTRUCTOR: extern "C-unwind" fn() = destructor;
@@ -49,6 +49,7 @@ extern "C-unwind" fn constructor() {
             gpus: &sources::KnownGpus,
             demangle: rpd_codeobject::demangle,
             writer: |recorder| {
+                exit::watch_return();
                 report::records(recorder);
                 writer::run(recorder);
             },

@@ -35,7 +35,7 @@ mod tools_lib;
 use std::time::{Duration, Instant};
 
 use rpd_transport::env::Env;
-use rpd_transport::source::{Answer, Loading, Offer, Source};
+use rpd_transport::source::{Answer, Launched, Loading, Offer, Source};
 
 use crate::gpu::code_objects;
 use crate::intercept;
@@ -84,6 +84,10 @@ impl Source for HsaSource {
             hsa.completion.drain(deadline);
             intercept::drain(end.saturating_duration_since(Instant::now()));
         }
+    }
+
+    fn launched(&self) -> Launched {
+        get().filter(|hsa| hsa.usable()).map_or_else(Launched::default, |hsa| hsa.queues.launched())
     }
 
     fn abort(&self, deadline: Duration) {

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use rpd_preload::lock::{self, lock, lock_within};
 use rpd_transport::log;
+use rpd_transport::source::Launched;
 
 use super::dispatch::{self, QueueInterceptor};
 use super::in_flight::InFlightReceiver;
@@ -366,6 +367,15 @@ impl Queues {
     /// The queue at that address; nothing while somebody keeps the lock whom this thread may have interrupted.
     pub(super) fn get(&self, queue: usize) -> Option<&'static HwQueue> {
         lock_within(&self.by_handle, PATIENCE)?.get(&queue).copied()
+    }
+
+    /// The dispatches of all of them.
+    pub(super) fn launched(&self) -> Launched {
+        let queues = self.all();
+        // Before what was submitted, so that it is no more than that.
+        let ended: u64 = queues.iter().map(|queue| queue.ended.load(Ordering::Acquire)).sum();
+        let all: u64 = queues.iter().map(|queue| queue.submitted.load(Ordering::Acquire)).sum();
+        Launched { all, in_flight: all - ended }
     }
 
     /// The runtime is about to shut down: gives back the signals of all queues that nothing in flight uses.
