@@ -11,6 +11,7 @@
 //!   one that is interposed; [`got`]: calls of libraries that have bound their functions already
 //! - [`environment`]: variables for the program's children; [`tools_list`]: the list of libraries that the HSA runtime loads;
 //!   [`cuda_injection`]: the one that CUDA's driver loads
+//! - [`descriptors`]: a descriptor for a file of ours where the program has used up its own
 //! - [`threads`]: our own threads; [`errands`]: work for one that comes and goes; [`fork`]: what a fork must not happen in
 //!
 //! Nothing here is exported or runs by itself: exports and constructors are the libraries' own.
@@ -18,6 +19,7 @@
 pub mod cancellation;
 pub mod clock;
 pub mod cuda_injection;
+pub mod descriptors;
 pub mod environment;
 pub mod errands;
 pub mod fork;

@@ -352,11 +352,22 @@ impl Appender {
     ///
     /// Those of SQLite.
     pub fn gpu_fact(&mut self, gpu: u32, key: &str, value: &str) -> Result<(), Error> {
+        self.state(&format!("gpu::{gpu}::{key}"), value)
+    }
+
+    /// States a fact about another session, which nobody writes any more; replaces what it said before. Inside a transaction it is part
+    /// of it, outside it is committed at once.
+    ///
+    /// # Errors
+    ///
+    /// Those of SQLite.
+    pub fn fact_for(&mut self, session: u32, key: &str, value: &str) -> Result<(), Error> {
+        self.state(&format!("session::{session}::{key}"), value)
+    }
+
+    fn state(&mut self, tag: &str, value: &str) -> Result<(), Error> {
         self.ensure_unsealed()?;
-        self.session
-            .facts
-            .gpu(&self.connection, gpu, key, value)
-            .map_err(|error| Error::sqlite(&self.path, error))
+        crate::facts::state(&self.connection, tag, value).map_err(|error| Error::sqlite(&self.path, error))
     }
 
     /// Writes the rows that wait.

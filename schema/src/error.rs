@@ -39,6 +39,9 @@ pub enum ErrorKind {
     /// The user may not read it (or, for a writer, not write it or its directory).
     #[error("permission denied; check who may read and write the file and its directory")]
     PermissionDenied,
+    /// The process, or the system, has no descriptor left.
+    #[error("too many open files; close some, or raise the limit (ulimit -n)")]
+    TooManyOpenFiles,
     /// A directory, a pipe, a device.
     #[error("not a regular file; name a file")]
     NotAFile,
@@ -155,6 +158,7 @@ impl Error {
 
     pub(crate) fn io(path: &Path, source: io::Error) -> Error {
         let kind = match source.kind() {
+            _ if place::is_out_of_descriptors(&source) => ErrorKind::TooManyOpenFiles,
             io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => ErrorKind::NotFound,
             io::ErrorKind::InvalidFilename => ErrorKind::NameTooLong,
             io::ErrorKind::PermissionDenied => ErrorKind::PermissionDenied,
@@ -201,7 +205,7 @@ fn kind_of(path: &Path, source: &rusqlite::Error) -> ErrorKind {
         (_, ErrorCode::NotADatabase) => ErrorKind::NotSqlite,
         (_, ErrorCode::PermissionDenied) => ErrorKind::PermissionDenied,
         // SQLite does not say why: there can be no such file, or somebody may not.
-        (_, ErrorCode::CannotOpen) => place::obstacle(path).unwrap_or(ErrorKind::PermissionDenied),
+        (_, ErrorCode::CannotOpen) => place::why_not_opened(path),
         _ => ErrorKind::Sqlite,
     }
 }

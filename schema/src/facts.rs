@@ -55,25 +55,6 @@ impl Facts {
             .query_row(rusqlite::params![place.row, tag, value], |row| row.get(0))
     }
 
-    /// `gpu::N::key`: any session may have written it.
-    pub(crate) fn gpu(
-        &self,
-        connection: &Connection,
-        gpu: u32,
-        key: &str,
-        value: &str,
-    ) -> rusqlite::Result<()> {
-        let tag = format!("gpu::{gpu}::{key}");
-        let row = connection
-            .prepare_cached("SELECT id FROM rocpd_metadata WHERE tag = ?1 ORDER BY id DESC LIMIT 1")?
-            .query_row([&tag], |row| row.get::<_, i64>(0))
-            .optional()?;
-        match row {
-            Some(row) => replace(connection, row, value).map(|_| ()),
-            None => insert(connection, &tag, value).map(|_| ()),
-        }
-    }
-
     pub(crate) fn commit(&mut self) {
         for place in self.rows.values_mut() {
             place.committed = true;
@@ -82,6 +63,18 @@ impl Facts {
 
     pub(crate) fn rollback(&mut self) {
         self.rows.retain(|_, place| place.committed);
+    }
+}
+
+/// A fact that another session may have written: `gpu::N::key`, or that session's own.
+pub(crate) fn state(connection: &Connection, tag: &str, value: &str) -> rusqlite::Result<()> {
+    let row = connection
+        .prepare_cached("SELECT id FROM rocpd_metadata WHERE tag = ?1 ORDER BY id DESC LIMIT 1")?
+        .query_row([tag], |row| row.get::<_, i64>(0))
+        .optional()?;
+    match row {
+        Some(row) => replace(connection, row, value).map(|_| ()),
+        None => insert(connection, tag, value).map(|_| ()),
     }
 }
 

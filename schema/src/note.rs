@@ -18,6 +18,7 @@ use rusqlite::Connection;
 
 use self::form::{MOST_BYTES, Said};
 use crate::numbered::{FactsByNumber, numbered_facts};
+use crate::place::is_out_of_descriptors;
 use crate::session::{claim, count};
 use crate::session_fact::{LOST, TAKEN_IN};
 
@@ -51,7 +52,11 @@ pub fn leave_note(
     let about = fs::metadata(trace)?;
     let said = Said { trace: identity(&about), session, facts: facts.to_vec() };
     let directory = directory(trace);
-    let named = |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", directory.display()));
+    // Who has used up its descriptors may make room and try again.
+    let named = |error: io::Error| match is_out_of_descriptors(&error) {
+        true => error,
+        false => io::Error::new(error.kind(), format!("{}: {error}", directory.display())),
+    };
     let path = directory.join(name);
     let mut opened = Err(io::ErrorKind::NotFound.into());
     // Whoever takes in the last note removes the directory.
@@ -65,7 +70,10 @@ pub fn leave_note(
             break;
         }
     }
-    let mut note = opened.map_err(named)?;
+    let mut note = opened.map_err(|error| {
+        let _ = fs::remove_dir(&directory);
+        named(error)
+    })?;
     let written = match note.metadata() {
         Ok(of_note) if !is_trusted(&of_note, &about) => {
             Err(io::Error::new(io::ErrorKind::PermissionDenied, "the trace is another user's"))

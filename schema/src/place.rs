@@ -47,6 +47,21 @@ pub(crate) fn obstacle(path: &Path) -> Option<ErrorKind> {
     }
 }
 
+/// Why a file at `path`, or the one beside it that a transaction needs, could not be opened a moment ago.
+pub(crate) fn why_not_opened(path: &Path) -> ErrorKind {
+    obstacle(path).unwrap_or_else(|| match fs::File::open("/dev/null") {
+        Err(error) if is_out_of_descriptors(&error) => ErrorKind::TooManyOpenFiles,
+        _ => ErrorKind::PermissionDenied,
+    })
+}
+
+/// Whether the process (EMFILE), or the system (ENFILE), has as many open files as it may: std has no kind for it.
+pub(crate) fn is_out_of_descriptors(error: &io::Error) -> bool {
+    const ENFILE: i32 = 23;
+    const EMFILE: i32 = 24;
+    matches!(error.raw_os_error(), Some(EMFILE | ENFILE))
+}
+
 fn is_missing(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use super::{assert_clean, is_root, lost, marker_count, markers, recorded};
+use super::{assert_clean, ended_sessions, is_root, lost, marker_count, markers, recorded};
 use crate::harness::{Dir, Loading, Ran, Run, Trace, program, rpd};
 
 /// Marks "before", lets `meddle` do something to the written file, marks "after".
@@ -539,5 +539,25 @@ fn descriptors_that_the_program_closes_or_replaces() {
         trace.check_integrity();
         assert_eq!(markers(&trace).len(), 3000, "{how}");
         assert!(trace.lost().is_empty(), "{how}: {:?}", trace.lost());
+        // Each time it goes on in another session, and the one before has ended.
+        assert_eq!(ended_sessions(&trace), trace.session_count(), "{how}");
+    }
+}
+
+/// The program keeps the numbers that it may have for itself, at once or behind the first transaction, for a while or to its end.
+#[test]
+fn descriptors_that_the_program_has_used_up() {
+    let cases = ["first", "later", "hard"].map(|when| [(when, "end"), (when, "then")]);
+    for (when, until) in cases.into_iter().flatten() {
+        let (dir, report) = (Dir::new(), Dir::new());
+        std::fs::write(report.path("report"), "").unwrap();
+        let run = recorded(&dir, "out_of_descriptors").arg(when).arg(until);
+        let ran = run.env("RPDT_REPORT", report.path("report")).run();
+        assert_eq!(ran.expect(0).stdout, "64 as before\n", "{when} {until}: {ran}");
+        // The software GPU has a line of its own.
+        assert!(!ran.stderr.contains("rpd_tracer"), "{when} {until}: {ran}");
+        assert_eq!(marker_count(&assert_clean(&dir, 1)), 300, "{when} {until}");
+        let said = std::fs::read_to_string(report.path("report")).unwrap();
+        assert!(said.contains("\nended "), "{when} {until}: {said}");
     }
 }

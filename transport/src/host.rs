@@ -5,9 +5,11 @@ use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 
+use rpd_preload::descriptors;
+
 /// Identity of this boot of the host: CLOCK_MONOTONIC values of two files compare only within one boot.
 pub fn boot_id() -> String {
-    std::fs::read_to_string("/proc/sys/kernel/random/boot_id")
+    descriptors::with_room(|| std::fs::read_to_string("/proc/sys/kernel/random/boot_id"))
         .map(|s| s.trim().to_string())
         .unwrap_or_default()
 }
@@ -21,7 +23,7 @@ pub fn pid_namespace() -> String {
 
 /// The command line, arguments joined by spaces.
 pub fn command() -> String {
-    let bytes = std::fs::read("/proc/self/cmdline").unwrap_or_default();
+    let bytes = descriptors::with_room(|| std::fs::read("/proc/self/cmdline")).unwrap_or_default();
     let words: Vec<_> = bytes.split(|b| *b == 0).map(String::from_utf8_lossy).collect();
     words.join(" ").trim_end().to_string()
 }

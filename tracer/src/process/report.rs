@@ -7,6 +7,7 @@ use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use rpd_preload::descriptors;
 use rpd_transport::host;
 use rpd_transport::recorder::Recorder;
 use rpd_transport::writer;
@@ -55,7 +56,7 @@ pub(crate) fn ended(recorder: &Recorder) {
 fn append(recorder: &Recorder, line: impl FnOnce() -> String) {
     let Some(path) = &recorder.config.report else { return };
     // A report that cannot be written costs `rpd record` an explanation, nothing else.
-    if let Ok(mut file) = OpenOptions::new().append(true).open(path) {
+    if let Ok(mut file) = descriptors::with_room(|| OpenOptions::new().append(true).open(path)) {
         let _ = file.write_all(format!("{}\n", line()).as_bytes());
     }
 }

@@ -148,7 +148,11 @@ impl FileHistory {
 
 /// How many events of that session the file has, if that is one of this process.
 fn events_there(appender: &Appender, session: u32, recorder: &Recorder) -> Option<u64> {
-    let began = appender.fact_of(session, START_MONOTONIC_NS)?;
     let events = || appender.fact_of(session, COMMITTED_EVENTS)?.parse().ok();
-    (began == recorder.began.0.to_string()).then(|| events().unwrap_or(0))
+    is_of_process(appender, session, recorder).then(|| events().unwrap_or(0))
+}
+
+/// Whether the file has that session, and this process has written it.
+pub(super) fn is_of_process(appender: &Appender, session: u32, recorder: &Recorder) -> bool {
+    appender.fact_of(session, START_MONOTONIC_NS) == Some(recorder.began.0.to_string())
 }

@@ -9,10 +9,10 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
 use rpd_preload::lock::lock;
-use rpd_preload::threads;
+use rpd_preload::{descriptors, threads};
 use rpd_schema::{Appender, Error, session_fact};
 
-use super::session;
+use super::{session, system_calls};
 use crate::counters::Cause;
 use crate::log;
 use crate::recorder::Recorder;
@@ -47,7 +47,7 @@ impl WriterNote {
         }
         // Why the file cannot be written was said when that began.
         let shown = trace.display();
-        match rpd_schema::leave_note(trace, &name, session, facts) {
+        match system_calls::with_room(|| rpd_schema::leave_note(trace, &name, session, facts)) {
             Ok(()) => {
                 self.is_there = true;
                 log::info(|| format!("{shown}: {lost} records lost, said beside it"));
@@ -115,7 +115,7 @@ fn write_last(recorder: &'static Recorder) {
     // The writer's own notes have the name without the end.
     let name = format!("{}-end", session::name_of_note(recorder));
     // What the session lost before is in the file, as of its last transaction: this is one of its own.
-    let left = rpd_schema::leave_note(&path, &name, None, &facts);
+    let left = descriptors::with_room(|| rpd_schema::leave_note(&path, &name, None, &facts));
     if recorder.requests.is_finished(PATIENCE) {
         // It has got on after all.
         rpd_schema::remove_note(&path, &name);

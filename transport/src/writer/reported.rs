@@ -53,6 +53,16 @@ pub(super) struct Reported {
     /// When the switch had changed last, in what the file says of it.
     switched_at: Option<u64>,
     note: WriterNote,
+    /// The session before this one, whose end its file does not say.
+    unended: Option<Unended>,
+}
+
+/// A session of this process that had to be left as it was: the program has closed its file's descriptor, say.
+struct Unended {
+    session: u32,
+    /// What its last transaction said.
+    recorded: Recorded,
+    sums: Sums,
 }
 
 impl Reported {
@@ -74,7 +84,26 @@ impl Reported {
             timed: Lost::default(),
             switched_at: None,
             note: WriterNote::default(),
+            unended: None,
         }
+    }
+
+    /// The session has `recorded`, and cannot be ended now.
+    pub(super) fn leave_unended(&mut self, session: u32, recorded: &Recorded) {
+        let sums = self.sums.since(self.before_session);
+        self.unended = Some(Unended { session, recorded: *recorded, sums });
+    }
+
+    /// A file was opened. Only that of the session that was left can say that it has ended.
+    pub(super) fn find_unended(&mut self, is_of_process: impl FnOnce(u32) -> bool) {
+        self.unended = self.unended.take().filter(|unended| is_of_process(unended.session));
+    }
+
+    fn end_the_one_before(&self, appender: &mut Appender) -> Result<(), Error> {
+        let Some(Unended { session, recorded, sums }) = &self.unended else { return Ok(()) };
+        let mut state = |key: &str, value: &str| appender.fact_for(*session, key, value);
+        session::counts(&mut state, self.recorder, recorded, *sums)?;
+        session::end(&mut state)
     }
 
     /// The sums that sessions before this one have.
@@ -138,6 +167,7 @@ impl Reported {
 
     /// What is known of the process when its session begins, in the session's first transaction.
     pub(super) fn introduce(&self, appender: &mut Appender) -> Result<(), Error> {
+        self.end_the_one_before(appender)?;
         self.introduce_to(&mut |key, value| appender.session_fact(key, value))
     }
 
@@ -147,7 +177,7 @@ impl Reported {
 
     /// What [`Reported::introduce`] said is in the file.
     pub(super) fn introduced(&mut self) {
-        self.introduced = true;
+        (self.introduced, self.unended) = (true, None);
     }
 
     /// The session's facts that have changed, in the open transaction, and its end if it ends.
@@ -249,7 +279,7 @@ impl Reported {
 
     /// What [`Reported::facts`] said is in the file. `noted`: a note was left while the commit waited.
     pub(super) fn committed(&mut self, appender: &Appender, noted: bool) {
-        self.introduced = true;
+        self.introduced();
         self.sums = self.counts.map_or(self.sums, |counts| counts.sums);
         self.note.committed(self.recorder, appender, noted);
     }

@@ -9,11 +9,13 @@
 //! The copy of SQLite in here is ours alone, and one thread uses it with one connection.
 
 use std::ffi::{CString, c_char, c_int, c_void};
+use std::io::{Error, Result};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Once;
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 
+use rpd_preload::descriptors;
 use rusqlite::ffi;
 
 /// A descriptor of ours, and the file it was opened for.
@@ -69,6 +71,17 @@ impl OpenFile {
 
     pub(super) fn forget(&self) {
         self.descriptor.store(NONE, Ordering::Release);
+    }
+
+    /// Closes it, unless it is the program's by now; whether it did.
+    fn close(&self) -> bool {
+        let ours = self.is_ours();
+        if ours {
+            // SAFETY: still the file that it was opened for, and nobody else uses the descriptor.
+            unsafe { libc::close(self.descriptor()) };
+        }
+        self.forget();
+        ours
     }
 }
 
@@ -200,18 +213,19 @@ pub(super) fn claim_sensors(gpu: u32) -> bool {
 
 /// Leaves the sensors of all GPUs to other processes.
 pub(super) fn leave_sensors() {
-    if SENSORS.is_ours() {
-        // SAFETY: still the file that it was opened for, and nobody else uses the descriptor.
-        unsafe { libc::close(SENSORS.descriptor()) };
-    }
-    SENSORS.forget();
+    SENSORS.close();
 }
 
 /// Another open file of the same one.
 fn open_again(descriptor: c_int) -> Option<c_int> {
     let path = CString::new(format!("/proc/self/fd/{descriptor}")).ok()?;
     // SAFETY: a NUL-terminated path.
-    let opened = unsafe { libc::open(path.as_ptr(), libc::O_RDWR | libc::O_CLOEXEC) };
+    let opened = unsafe { open_with_room(path.as_ptr(), libc::O_RDWR | libc::O_CLOEXEC, 0) };
+    above_standard_streams(opened)
+}
+
+/// A descriptor that was opened just now, or what takes its place; -1: it was not.
+fn above_standard_streams(opened: c_int) -> Option<c_int> {
     if opened == -1 || opened > libc::STDERR_FILENO {
         return (opened != -1).then_some(opened);
     }
@@ -233,13 +247,9 @@ pub(super) fn descriptors_are_ours() -> bool {
 /// In a forked child, which has no thread that uses SQLite or writes the duration log: the parent's files are not this process's. A lock of an open file ends
 /// with the last descriptor, so the child must have none when the parent ends.
 pub(super) fn close_inherited() {
-    for open in OpenFile::all().chain([&LOG, &SENSORS]) {
-        if open.is_ours() {
-            // SAFETY: still the parent's file, and nobody in this process uses it. Its locks stay with the parent's descriptor:
-            // closing one of two descriptors gives none of them up.
-            unsafe { libc::close(open.descriptor()) };
-        }
-        open.forget();
+    for open in OpenFile::all().chain([&LOG, &SENSORS, &RESERVE]) {
+        // Nobody in this process uses it. Its locks stay with the parent's descriptor: closing one of two gives none of them up.
+        open.close();
     }
 }
 
@@ -263,9 +273,51 @@ fn is_ours(descriptor: c_int) -> bool {
     ours
 }
 
+/// A descriptor that is there to be given up: where the program uses up all that it may have, the next transaction still has one for its
+/// journal.
+static RESERVE: OpenFile = OpenFile::none();
+
+/// Takes the descriptor to be given up, unless it is there or none can be had.
+fn take_reserve() {
+    if RESERVE.is_ours() {
+        return;
+    }
+    // A file that no descriptor of the program's is for.
+    // SAFETY: a NUL-terminated name.
+    let opened = unsafe { libc::memfd_create(c"rpd".as_ptr(), libc::MFD_CLOEXEC) };
+    match above_standard_streams(opened) {
+        Some(descriptor) => RESERVE.put(descriptor, identity(descriptor).unwrap_or_default()),
+        None => RESERVE.forget(),
+    }
+}
+
+/// Runs `open` where the program may have used up its descriptors.
+pub(super) fn with_room<T>(mut open: impl FnMut() -> Result<T>) -> Result<T> {
+    match descriptors::with_room(&mut open) {
+        Err(error) if error.raw_os_error() == Some(libc::EMFILE) && RESERVE.close() => open(),
+        done => done,
+    }
+}
+
+/// open(2), by [`with_room`].
+///
+/// # Safety
+/// As for open.
+unsafe fn open_with_room(path: *const c_char, flags: c_int, mode: c_int) -> c_int {
+    let opened = with_room(|| {
+        // SAFETY: the caller's promise.
+        let descriptor = unsafe { libc::open(path, flags, mode) };
+        if descriptor == -1 { Err(Error::last_os_error()) } else { Ok(descriptor) }
+    });
+    opened.unwrap_or_else(|error| {
+        set_errno(error.raw_os_error().unwrap_or(libc::EIO));
+        -1
+    })
+}
+
 unsafe extern "C" fn open(path: *const c_char, flags: c_int, mode: c_int) -> c_int {
     // SAFETY: SQLite's arguments.
-    let descriptor = unsafe { libc::open(path, flags, mode) };
+    let descriptor = unsafe { open_with_room(path, flags, mode) };
     let Some((device, inode)) = identity(descriptor) else { return descriptor };
     let Some(free) = OpenFile::find(NONE) else {
         // SAFETY: opened above, and known to nobody.
@@ -274,6 +326,7 @@ unsafe extern "C" fn open(path: *const c_char, flags: c_int, mode: c_int) -> c_i
         return -1;
     };
     free.put(descriptor, (device, inode));
+    take_reserve();
     descriptor
 }
 
@@ -285,6 +338,7 @@ unsafe extern "C" fn close(descriptor: c_int) -> c_int {
     if let Some(open) = OpenFile::find(descriptor) {
         open.forget();
     }
+    take_reserve();
     closed
 }
 

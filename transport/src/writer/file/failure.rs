@@ -23,7 +23,7 @@ impl TraceFile {
         }
         // What is wrong may last, and a new session for each try would say nothing. Whether the file is another one is asked before
         // each transaction.
-        if matches!(error.kind(), ErrorKind::DiskFull | ErrorKind::Locked) {
+        if matches!(error.kind(), ErrorKind::DiskFull | ErrorKind::Locked | ErrorKind::TooManyOpenFiles) {
             self.appender = Some(appender);
         } else if *error.kind() == ErrorKind::Sqlite {
             // The file says no to these rows: a table is gone, or has a trigger that raises. It may have room for their count.
@@ -31,6 +31,8 @@ impl TraceFile {
                 let _ = self.write_counts(&mut appender, false);
             }
             self.appender = Some(appender);
+        } else if appender.has_session() {
+            self.reported.leave_unended(appender.session(), self.history.committed());
         }
         self.give_up(error);
     }

@@ -11,7 +11,7 @@ use rpd_schema::{Appender, Error, ErrorKind};
 use super::{AtStake, TraceFile};
 use crate::config::Template;
 use crate::log;
-use crate::writer::{system_calls, turn};
+use crate::writer::{history, system_calls, turn};
 
 /// Bytes of the file's pages in memory at most.
 const MOST_PAGES: usize = 8 << 20;
@@ -77,7 +77,11 @@ impl TraceFile {
 
     /// The path means another file now. What is in the old one may be gone with it.
     fn leave_behind(&mut self, session: u32) {
-        if system_calls::trace_is_gone() { self.lose_file(session) } else { self.leave_file() }
+        if system_calls::trace_is_gone() {
+            return self.lose_file(session);
+        }
+        self.reported.leave_unended(session, self.history.committed());
+        self.leave_file();
     }
 
     /// Another trace, or an older copy of this one, was written into this very file.
@@ -116,6 +120,8 @@ impl TraceFile {
         match self.begin(&path) {
             Ok(appender) => {
                 self.history.find_gone(&appender, self.recorder, &mut self.reported);
+                let is_of_process = |session| history::is_of_process(&appender, session, self.recorder);
+                self.reported.find_unended(is_of_process);
                 self.reported.begin_file();
                 self.begin_session();
                 self.access.succeeded();

@@ -1,0 +1,90 @@
+//! A descriptor for a file of ours where the program has used up its own.
+
+use std::io::{Error, Result};
+use std::ptr;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// By how many descriptors the limit is raised.
+const MORE: libc::rlim_t = 16;
+
+/// Runs `open`. Where the process has as many descriptors as its limit allows, `open` runs again with a higher one, which is the program's
+/// again when this returns: a descriptor above it can be used and closed as any other.
+///
+/// # Errors
+/// Those of `open`.
+pub fn with_room<T>(mut open: impl FnMut() -> Result<T>) -> Result<T> {
+    match open() {
+        Err(error) if error.raw_os_error() == Some(libc::EMFILE) => {
+            let _raised = raise();
+            open()
+        }
+        opened => opened,
+    }
+}
+
+/// The limit is higher until this is dropped.
+struct Raised {
+    program: libc::rlimit,
+    ours: libc::rlimit,
+}
+
+/// Whether a thread has raised the limit.
+static IS_RAISED: AtomicBool = AtomicBool::new(false);
+
+/// Nothing where another thread has raised it, or where the process may not: beyond the hard limit only a privileged one may.
+fn raise() -> Option<Raised> {
+    if IS_RAISED.swap(true, Ordering::Acquire) {
+        return None;
+    }
+    let raised = exchange(None).ok().and_then(|program| {
+        let soft = program.rlim_cur.saturating_add(MORE);
+        let ours = libc::rlimit { rlim_cur: soft, rlim_max: program.rlim_max.max(soft) };
+        exchange(Some(ours)).ok().map(|_| Raised { program, ours })
+    });
+    if raised.is_none() {
+        IS_RAISED.store(false, Ordering::Release);
+    }
+    raised
+}
+
+impl Drop for Raised {
+    fn drop(&mut self) {
+        // What the program has set meanwhile stands.
+        if exchange(None).is_ok_and(|now| now.rlim_cur == self.ours.rlim_cur) {
+            let _ = exchange(Some(self.program));
+        }
+        IS_RAISED.store(false, Ordering::Release);
+    }
+}
+
+/// The limits that this process has, and from now on those that are given.
+fn exchange(new: Option<libc::rlimit>) -> Result<libc::rlimit> {
+    let mut old = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    let new = new.as_ref().map_or(ptr::null(), ptr::from_ref);
+    // SAFETY: null or live limits, and a place for those that were.
+    match unsafe { libc::prlimit(0, libc::RLIMIT_NOFILE, new, &mut old) } {
+        0 => Ok(old),
+        _ => Err(Error::last_os_error()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::File;
+
+    #[test]
+    fn a_file_is_opened_where_the_program_has_no_descriptor_left() {
+        let open = || File::open("/dev/null");
+        let before = exchange(None).unwrap();
+        let full = libc::rlimit { rlim_cur: 64, ..before };
+        exchange(Some(full)).unwrap();
+        let all: Vec<File> = std::iter::from_fn(|| open().ok()).collect();
+        let (without, with) = (open(), with_room(open));
+        let after = exchange(Some(before)).unwrap();
+        drop(all);
+        assert_eq!(without.unwrap_err().raw_os_error(), Some(libc::EMFILE));
+        assert!(with.is_ok());
+        assert_eq!((after.rlim_cur, after.rlim_max), (full.rlim_cur, full.rlim_max));
+    }
+}
