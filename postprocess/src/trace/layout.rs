@@ -45,6 +45,9 @@ pub(crate) struct Column {
     pub(crate) is_real: bool,
 }
 
+/// Tables that have rows of their own, as a condition of SQL.
+const DECLARED: &str = "lower(name) NOT GLOB 'sqlite_*' AND rootpage > 0";
+
 /// `name` as an SQL identifier.
 pub(crate) fn quote(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
@@ -61,7 +64,7 @@ impl Layout {
     /// # Errors
     /// When the file's schema cannot be read.
     pub(crate) fn of(trace: &Connection) -> rusqlite::Result<Layout> {
-        Layout::of_tables(trace, "lower(name) GLOB 'rocpd_*' OR lower(name) GLOB 'ext_*'")
+        Layout::of_tables(trace, "lower(name) GLOB 'rocpd_*' OR lower(name) GLOB 'ext_*'", |_| ())
     }
 
     /// The same with every table that has rows, whoever made it.
@@ -69,24 +72,29 @@ impl Layout {
     /// # Errors
     /// As [`Layout::of`].
     pub(crate) fn declared(trace: &Connection) -> rusqlite::Result<Layout> {
-        Layout::of_tables(trace, "lower(name) NOT GLOB 'sqlite_*' AND rootpage > 0")
+        Layout::of_tables(trace, DECLARED, |_| ())
     }
 
     /// The same as [`Layout::declared`]. Of a table that declares nothing, columns that are named
-    /// as references of the format are taken for such.
+    /// as references of the format are taken for such, and `id` of the format's own tables for the key.
     ///
     /// # Errors
     /// As [`Layout::of`].
     pub(crate) fn everything(trace: &Connection) -> rusqlite::Result<Layout> {
-        let mut layout = Layout::declared(trace)?;
+        let mut layout = Layout::of_tables(trace, DECLARED, reference::guess_keys)?;
         reference::guess(&mut layout.tables);
         Ok(layout)
     }
 
-    fn of_tables(trace: &Connection, which: &str) -> rusqlite::Result<Layout> {
+    fn of_tables(
+        trace: &Connection,
+        which: &str,
+        complete: impl FnOnce(&mut [TableLayout]),
+    ) -> rusqlite::Result<Layout> {
         let found = names(trace, &format!("type = 'table' AND ({which})"))?;
         let mut tables: Vec<TableLayout> =
             found.into_iter().map(|name| TableLayout::of(trace, name)).collect::<rusqlite::Result<_>>()?;
+        complete(&mut tables);
         reference::add(trace, &mut tables)?;
         Ok(Layout {
             tables,

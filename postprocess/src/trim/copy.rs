@@ -220,7 +220,10 @@ impl TrimCopy<'_> {
         let edge = |ns: i64| Some(ns.to_string()).filter(|_| ns != i64::MIN && ns != i64::MAX);
         let state = |tag: &str, value: &str| -> rusqlite::Result<()> {
             made.execute("DELETE FROM rocpd_metadata WHERE tag = ?1", [tag])?;
-            made.execute("INSERT INTO rocpd_metadata (tag, value) VALUES (?1, ?2)", [tag, value])?;
+            // Where the table declares no key, SQLite gives no ids.
+            let insert = "INSERT INTO rocpd_metadata (id, tag, value)
+                 SELECT ifnull(max(CAST(id AS integer)), 0) + 1, ?1, ?2 FROM rocpd_metadata";
+            made.execute(insert, [tag, value])?;
             Ok(())
         };
         for (tag, value) in [

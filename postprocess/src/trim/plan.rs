@@ -106,9 +106,10 @@ fn condition(reference: &Reference, planned: &[PlannedTable<'_>]) -> Option<Resu
         Fate::Rows(_) if target.table.is("rocpd_api") => format!("is_kept_call(t.{column})"),
         Fate::Rows(_) if target.table.is("rocpd_op") => format!("is_kept_op(t.{column})"),
         _ => format!(
-            "EXISTS (SELECT 1 FROM main.{} AS x WHERE x.{} = t.{column})",
-            quote(&reference.table),
-            quote(&reference.key)
+            // Of a table without a key too, SQLite reads this once.
+            "t.{column} IN (SELECT x.{} FROM main.{} AS x)",
+            quote(&reference.key),
+            quote(&reference.table)
         ),
     };
     Some(Ok(Some(format!("(t.{column} IS NULL OR {is_kept})"))))

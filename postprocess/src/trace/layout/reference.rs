@@ -107,6 +107,23 @@ pub(super) fn add(trace: &Connection, tables: &mut [TableLayout]) -> rusqlite::R
     Ok(())
 }
 
+/// Tables of the format with an `id` that no other one refers to.
+const UNREFERRED: [&str; 2] = ["rocpd_metadata", "rocpd_monitor"];
+
+/// Takes `id` for the key of the format's tables that declare none, as those that pandas or CREATE TABLE AS made.
+pub(super) fn guess_keys(tables: &mut [TableLayout]) {
+    let is_known = |table: &TableLayout| KNOWN.iter().any(|(name, _, to)| table.is(name) || table.is(to));
+    for table in tables.iter_mut().filter(|table| table.key.is_none()) {
+        if !is_known(table) && !UNREFERRED.iter().any(|name| table.is(name)) {
+            continue;
+        }
+        if let Some(id) = table.columns.iter_mut().find(|column| same(&column.name, "id")) {
+            id.is_integer = true;
+            table.key = Some(id.name.clone());
+        }
+    }
+}
+
 /// Takes columns of tables without any reference for what the format means by their names.
 pub(super) fn guess(tables: &mut [TableLayout]) {
     let keys: Vec<(String, Option<String>)> =
