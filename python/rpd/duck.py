@@ -1,10 +1,17 @@
 """python3 -m rpd.duck QUERY DATASET: asks a dataset by DuckDB, on this machine."""
 
+import re
+
 from rpd.jobs import FOLDERS, TABLES, Wrong, files, place, run, unreadable
 
 
 def _columns(columns, between):
     return ", ".join(f'"{name}"{between}{"VARCHAR" if kind == "STRING" else kind}' for name, kind in columns.items())
+
+
+def _escaped(path):
+    """A path that is no pattern to DuckDB, whatever its name is."""
+    return re.sub(r"[*?\[]", r"[\g<0>]", path)
 
 
 def _ask(arguments, statement):
@@ -21,7 +28,7 @@ def _ask(arguments, statement):
                 pattern = place(arguments.dataset, table) + "/**/*.parquet"
                 paths = [path for path, in connection.execute("SELECT file FROM glob(?)", [pattern]).fetchall()]
             else:
-                paths = named[table]
+                paths = [_escaped(path) for path in named[table]]
             # No rank has rows of every table.
             if not paths:
                 connection.execute(f'CREATE TABLE "{table}" ({_columns(columns, " ")})')
@@ -37,6 +44,8 @@ def _ask(arguments, statement):
         raise Wrong(f"{arguments.dataset} has no rows: add traces with rpd dataset --append")
     try:
         answer = connection.execute(statement)
+        if answer is None or answer.description is None:
+            raise Wrong("the query has no answer: it has to be one statement that begins with SELECT or WITH")
         return [column[0] for column in answer.description], answer.fetchall()
     except duckdb.Error as error:
         raise Wrong(f"the query cannot be run: {error}") from None

@@ -1,9 +1,13 @@
 """Questions to a dataset (`rpd dataset`): the ready-made queries, the tables, and answers as text. Engines are rpd.duck and rpd.spark."""
 
 import argparse
+import contextlib
 import csv
+import datetime
+import decimal
 import hashlib
 import json
+import math
 import os
 import stat
 import sys
@@ -198,9 +202,11 @@ def run(program, engine, options=lambda parser: None):
         check(arguments.dataset)
         columns, rows = engine(arguments, text)
         if arguments.output:
-            with open(arguments.output, "w", encoding="utf-8", newline="") as out:
+            with _replacing(arguments.output) as out:
                 _write(out, arguments, columns, rows)
         else:
+            # Names are UTF-8 wherever they are read.
+            sys.stdout.reconfigure(encoding="utf-8")
             _write(sys.stdout, arguments, columns, rows)
             sys.stdout.flush()
     except BrokenPipeError:
@@ -214,9 +220,49 @@ def run(program, engine, options=lambda parser: None):
         sys.exit(1)
 
 
+@contextlib.contextmanager
+def _replacing(path):
+    """A file that takes the place of the one at `path` when it is written to its end."""
+    if os.path.exists(path) and not os.path.isfile(path):
+        # A device or a pipe.
+        with open(path, "w", encoding="utf-8", newline="") as out:
+            yield out
+        return
+    path = os.path.realpath(path)
+    aside = f"{path}.{os.getpid()}"
+    try:
+        with open(aside, "x", encoding="utf-8", newline="") as out:
+            if os.path.exists(path):
+                os.chmod(aside, stat.S_IMODE(os.stat(path).st_mode))
+            yield out
+        os.replace(aside, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.remove(aside)
+        raise
+
+
+def _for_json(value):
+    """A value of an engine as JSON has it: numbers for decimals, texts for times, null for what is no number."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if value is None or isinstance(value, (bool, int, str)):
+        return value
+    if isinstance(value, decimal.Decimal):
+        whole = value.to_integral_value()
+        return int(whole) if value == whole else float(value)
+    if isinstance(value, (datetime.date, datetime.time)):
+        return value.isoformat()
+    if isinstance(value, dict):
+        return {str(key): _for_json(member) for key, member in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_for_json(member) for member in value]
+    return str(value)
+
+
 def _write(out, arguments, columns, rows):
     if arguments.json:
-        objects = (json.dumps(dict(zip(columns, row)), ensure_ascii=False) for row in rows)
+        objects = (json.dumps(_for_json(dict(zip(columns, row))), ensure_ascii=False) for row in rows)
         out.write("[\n" + ",\n".join(objects) + "\n]\n")
     elif arguments.csv:
         writer = csv.writer(out, lineterminator="\n")
