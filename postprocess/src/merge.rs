@@ -243,7 +243,8 @@ impl MergeRun<'_> {
             if let Some(table) = input.layout.table("rocpd_string") {
                 self.making.show(&format!("{}: texts", input.path.display()));
                 self.making.with(&input.path, || {
-                    Ok(duplicate_texts::gather(self.making.made, &copy::texts(self.plan, number, table))?)
+                    duplicate_texts::gather(self.making.made, &copy::texts(self.plan, number, table))
+                        .map_err(|error| copy::damaged(error, self.plan, number, table))
                 })?;
             }
         }

@@ -19,7 +19,7 @@ pub(crate) const WHY_NO_PART: &str = "traces are merged as a whole; rpd trim mak
 
 /// Put traces of several ranks and hosts into one
 ///
-/// Sessions are renumbered, and each text is written once. Process and GPU numbers of a second host get strides (views
+/// Sessions are renumbered, and each text but the empty one is written once. Process and GPU numbers of a second host get strides (views
 /// napi and nop take them apart); times are moved to the first trace's host by what the sessions say of
 /// their clocks.
 #[derive(Args)]

@@ -7,7 +7,7 @@ use rusqlite::types::Value;
 use crate::generated::{BEGIN, generated, number, rows, to_schema_3};
 use crate::harness::{Dir, RPD, ran};
 use crate::hostile::being_recorded;
-use crate::trim::{leave_notes, lost_of};
+use crate::trim::{bare, leave_notes, lost_of};
 
 /// What people ask a trace; `op` for schema 3 too.
 const CONTENT: [&str; 7] = [
@@ -756,4 +756,44 @@ fn parts_of_one_recording_are_joined_in_any_order() {
         .unwrap();
     dir.run(&["merge", "-o", "two.rpd", &one, &two]).expect(0);
     assert_eq!(rows(&dir.open("two.rpd"), "SELECT count(*) FROM rocpd_api").concat(), [Value::Integer(6)]);
+}
+
+#[test]
+fn a_time_that_cannot_be_stays_one() {
+    let dir = Dir::new();
+    let trace = generated(&dir, "a.rpd", 1, 100);
+    elsewhere(&dir, &trace, "b.rpd", 5_000_000_000);
+    dir.open("b.rpd")
+        .execute_batch(
+            "UPDATE rocpd_op SET start = 0 WHERE id % 5 = 0;
+             UPDATE rocpd_op SET start = -1, \"end\" = 0 WHERE id % 5 = 1;
+             UPDATE rocpd_api SET \"end\" = 1 << 62 WHERE id % 7 = 0;
+             UPDATE rocpd_monitor SET start = 0 WHERE id % 3 = 0",
+        )
+        .unwrap();
+    let merged = dir.run(&["merge", "-o", "all.rpd", "a.rpd", "b.rpd"]);
+    assert!(merged.expect(0).stderr.contains("times -5000000000 ns"), "{merged}");
+    for table in ["rocpd_op", "rocpd_api", "rocpd_monitor"] {
+        let impossible = format!(
+            "SELECT start, \"end\" FROM {table} WHERE NOT (start > 0 AND \"end\" > 0 AND \"end\" < 1 << 62)"
+        );
+        same_content(&dir, "b.rpd", "all.rpd", &[&impossible]);
+    }
+}
+
+#[test]
+fn a_file_that_cannot_be_merged_is_named() {
+    let dir = Dir::new();
+    let trace = generated(&dir, "a.rpd", 1, 50);
+    bare(&dir, &trace, "b.rpd");
+    dir.run(&["merge", "-o", "all.rpd", "a.rpd", "b.rpd"]).expect(0);
+    sound(&dir, "all.rpd");
+    for (damage, table) in [
+        ("INSERT INTO rocpd_op SELECT * FROM rocpd_op LIMIT 1", "rocpd_op"),
+        ("UPDATE rocpd_api SET id = 'x' WHERE id % 10 = 0", "rocpd_api"),
+    ] {
+        dir.open("b.rpd").execute_batch(damage).unwrap();
+        let refused = dir.run(&["merge", "-o", "no.rpd", "a.rpd", "b.rpd"]);
+        refused.expect(1).says(&[table, "b.rpd", "rpd check"]);
+    }
 }

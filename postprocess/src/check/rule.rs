@@ -69,6 +69,18 @@ pub(crate) fn has_sound_times() -> String {
     format!("{ARE_INTEGERS} AND t.start > 0 AND t.\"end\" >= t.start AND t.\"end\" < {END_OF_TIME}")
 }
 
+/// The condition that neither time is one that cannot be; what is no integer is no time.
+pub(crate) fn has_possible_times() -> String {
+    let is_possible =
+        |column| format!("(typeof({column}) <> 'integer' OR {column} > 0 AND {column} < {END_OF_TIME})");
+    format!("{} AND {}", is_possible("t.start"), is_possible("t.\"end\""))
+}
+
+/// Whether a time, ns, can be, as the rules of `rpd check` have it.
+pub(crate) fn is_possible_time(time: i64) -> bool {
+    time > 0 && time < END_OF_TIME
+}
+
 /// Whether two times are possible and in order, as the rules of `rpd check` have it.
 pub fn are_sound((start, end): (i64, i64)) -> bool {
     start > 0 && end >= start && end < END_OF_TIME
@@ -129,8 +141,7 @@ fn times(table: &TableLayout) -> [Rule; 2] {
         detail: None,
         mend: Some(Mend::Remove),
     };
-    let possible =
-        format!("t.start > 0 AND t.start < {END_OF_TIME} AND t.\"end\" > 0 AND t.\"end\" < {END_OF_TIME}");
+    let possible = has_possible_times();
     [
         rule(FindingKind::ImpossibleTime, format!("{ARE_INTEGERS} AND NOT ({possible})")),
         rule(FindingKind::NegativeDuration, format!("{ARE_INTEGERS} AND {possible} AND t.\"end\" < t.start")),

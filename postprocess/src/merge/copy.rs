@@ -1,12 +1,15 @@
 //! The rows of one trace on their way into the merged one.
 
-use anyhow::{Context, Result};
+use anyhow::{Error, Result, anyhow};
+use rusqlite::ErrorCode;
 
 use super::gpu::GPU_STRIDE;
 use super::node::Moved;
 use super::plan::MergePlan;
+use crate::check::rule::has_possible_times;
 use crate::rewrite::derive::{NewTrace, SOURCE};
 use crate::rewrite::duplicate_texts;
+use crate::text;
 use crate::trace::layout::{Reference, TableLayout, quote, same};
 
 /// Added to process and thread ids for each node.
@@ -42,8 +45,28 @@ pub(super) fn rows(
         quoted.join(", "),
         values.join(", ")
     );
-    making.made.execute(&copy, []).with_context(|| format!("cannot copy {}", table.name))?;
+    making.made.execute(&copy, []).map_err(|error| damaged(error, plan, input, table))?;
     Ok(())
+}
+
+/// Says which table of which trace has rows that the result cannot have; other errors are of the result.
+pub(super) fn damaged(
+    error: rusqlite::Error,
+    plan: &MergePlan<'_>,
+    input: usize,
+    table: &TableLayout,
+) -> Error {
+    let shown = text::escape_path(&plan.inputs[input].path);
+    let name = text::escape(&table.name);
+    match error.sqlite_error_code() {
+        Some(ErrorCode::ConstraintViolation | ErrorCode::TypeMismatch) => anyhow!(
+            "{name} of {shown} has rows that no trace can have ({error}); see what is wrong with: rpd check {shown}"
+        ),
+        Some(ErrorCode::DatabaseCorrupt) => {
+            anyhow!("{name} of {shown} is damaged; see what is wrong with: rpd check {shown}")
+        }
+        _ => Error::from(error).context(format!("cannot copy {name} of {shown}")),
+    }
 }
 
 /// The query for the texts of trace `input`, which is attached, that may stand for others, with their ids in the result. Local id 1
@@ -96,7 +119,17 @@ impl ColumnChange<'_> {
             return format!("CASE WHEN {value} < 0 THEN {value} ELSE {} END", self.gpu(&value));
         }
         if table.is_timed() && (same(column, "start") || same(column, "end")) {
-            return plus(&value, &self.by_session(shift));
+            return match self.by_session(shift) {
+                delta if delta == "0" => value,
+                // Moved, a time that cannot be would look like one that can.
+                delta => {
+                    format!(
+                        "CASE WHEN {} THEN {} ELSE {value} END",
+                        has_possible_times(),
+                        plus(&value, &delta)
+                    )
+                }
+            };
         }
         if is(&["ext_candidate"], &["loaded"]) {
             // 0 is never.

@@ -142,7 +142,9 @@ fn session_span(trace: &Connection, layout: &Layout) -> Result<i64> {
         let ends = trace.query_row(&query, [], |row| {
             Ok((row.get_ref(0)?.as_i64_or_null().ok(), row.get_ref(1)?.as_i64_or_null().ok()))
         })?;
-        let (Some(first), Some(last)) = ends else { bail!("{} has ids that are no numbers", table.name) };
+        let (Some(first), Some(last)) = ends else {
+            bail!("{} has ids that are no numbers; see: rpd check FILE", table.name)
+        };
         if first.is_some_and(|id| id < 0) || last.is_some_and(|id| id >> 32 >= 1 << 30) {
             bail!(
                 "{} has ids that no session can have ({first:?} to {last:?}); see: rpd check FILE",
