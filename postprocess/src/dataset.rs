@@ -215,12 +215,18 @@ fn add_rank(
     }
     found.part = digits(part);
     let mut files = Files::new(place, partition.clone(), found.part.clone());
-    let odd = Copy::new(source, rank, part, &mut files, &**notes)?.all()?;
-    for ((table, column), cells) in odd {
+    let not_written = Copy::new(source, rank, part, &mut files, &**notes)?.all()?;
+    let shown = text::escape_path(&source.path);
+    for ((table, column), cells) in not_written.odd {
         notes.note(format_args!(
-            "{}: {} of {table}.{column} of another type than the format has them: NULL in the dataset",
-            text::escape_path(&source.path),
+            "{shown}: {} of another type in {table}.{column} than the format has there: NULL in the dataset",
             counted(cells, "value is", "values are")
+        ));
+    }
+    for (table, rows) in not_written.impossible {
+        notes.note(format_args!(
+            "{shown}: {} of {table} left out, with a time that no trace can have; rpd check {shown} says which",
+            counted(rows, "row", "rows")
         ));
     }
     found.rows = TABLES.iter().map(|table| (table.name.to_string(), files.summary(table).0)).collect();

@@ -1,6 +1,7 @@
 //! Opening a trace for reading, and the few questions that several verbs ask it.
 
 pub mod arguments;
+pub(crate) mod barriers;
 pub(crate) mod clock;
 pub mod contents;
 pub mod ids;

@@ -8,6 +8,7 @@ WITH ordered AS (
         lag(id) OVER (PARTITION BY gpuId ORDER BY start, "end") AS before_id
     FROM rocpd_op
     WHERE id NOT IN (SELECT op_ptr_id FROM rocpd_barrierop WHERE op_ptr_id IS NOT NULL)
+        AND (opType_id IN (SELECT id FROM rocpd_string WHERE string = 'Barrier')) IS NOT TRUE
 )
 SELECT
     G.gpuId AS gpu,

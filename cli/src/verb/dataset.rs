@@ -231,7 +231,7 @@ impl Extract {
         }
         if restored.cut_links > 0 {
             note(format_args!(
-                "{} to calls of other time slices left out",
+                "{} to calls that are not there, or of other time slices, left out",
                 counted(restored.cut_links, "link", "links")
             ));
         }

@@ -5,7 +5,7 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::dataset::files;
+use crate::dataset::{files, ranked};
 use crate::harness::{Dir, Ran, not_installed, ran};
 use job::{Job, READING, REDUCE, Slow};
 
@@ -240,4 +240,113 @@ fn queries_are_of_columns_that_are_there() {
 
 fn answer_of(dir: &Dir, trace: &str, query: &str) -> Vec<Value> {
     rows(&dir.run(&["sql", "--json", trace, query]))
+}
+
+#[test]
+fn barriers_and_impossible_times_count_nowhere() {
+    let dir = Dir::new();
+    let trace = ranked(&dir, "t.rpd", 1, 200, [0, 1]);
+    // A type that says so, and a row of the table for it, make a barrier.
+    dir.open(&trace)
+        .execute_batch(
+            "INSERT INTO rocpd_string VALUES (900000, 'Barrier');
+             UPDATE rocpd_op SET opType_id = 900000 WHERE id % 7 = 0;
+             INSERT INTO rocpd_barrierop SELECT id, 0, '', '' FROM rocpd_op WHERE id % 11 = 0;
+             UPDATE rocpd_op SET start = 0 WHERE id % 5 = 0;
+             UPDATE rocpd_op SET start = 0, \"end\" = 0 WHERE id % 5 = 1;
+             UPDATE rocpd_api SET start = -5 WHERE id % 9 = 0;
+             UPDATE rocpd_monitor SET \"end\" = 1 << 62 WHERE id % 9 = 0",
+        )
+        .unwrap();
+    let added = dir.run(&["dataset", "d", &trace]);
+    for table in ["rocpd_op", "rocpd_api", "rocpd_monitor"] {
+        let says =
+            format!(" of {table} left out, with a time that no trace can have; rpd check t.rpd says which");
+        assert!(added.expect(0).stderr.contains(&says), "{added}");
+    }
+    let again = dir.run(&["dataset", "d", "--append", &trace]);
+    assert!(again.expect(0).stderr.contains("is there already"), "{again}");
+    let busy = answer_of(&dir, &trace, "job_busy");
+    for rank in [0, 1] {
+        let extracted = format!("{rank}.rpd");
+        dir.run(&["dataset", "extract", "d", "--rank", &rank.to_string(), "-o", &extracted]).expect(0);
+        let checked = dir.run(&["check", &extracted]);
+        assert!(!checked.expect(0).stdout.contains("impossible"), "{checked}");
+        let expected = busy.iter().filter(|row| row["rank"] == rank);
+        let expected: Vec<_> = expected.map(|row| [&row["gpuId"], &row["ops"], &row["busy_ns"]]).collect();
+        let gaps = rows(&dir.run(&["gaps", "--json", &extracted]));
+        let found: Vec<_> =
+            gaps.iter().map(|row| [&row["gpu"], &row["operations"], &row["busy_ns"]]).collect();
+        assert_eq!(found, expected);
+    }
+    if has_duckdb(&dir) {
+        for query in rpd_sql::query::JOBS {
+            assert_eq!(
+                rows(&duck(&dir, query.name, "d")),
+                answer_of(&dir, &trace, query.name),
+                "{}",
+                query.name
+            );
+        }
+    }
+}
+
+#[test]
+fn a_reading_that_is_no_number_fails_no_query() {
+    let dir = Dir::new();
+    job(&dir);
+    let trace = "r/rank0000.rpd";
+    let expected = answer_of(&dir, trace, "job_energy");
+    for value in ["1.2.3", ".", "", "-3", "\u{0663}", &"9".repeat(40), "999999999999999"] {
+        dir.open(trace)
+            .execute(
+                "INSERT INTO rocpd_monitor (deviceType, deviceId, monitorType, start, \"end\", value)
+                     SELECT deviceType, deviceId, 'power', start, \"end\" + 1000000, ?1 FROM rocpd_monitor LIMIT 1",
+                [value],
+            )
+            .unwrap();
+    }
+    assert_eq!(answer_of(&dir, trace, "job_energy"), expected);
+    dir.run(&["dataset", "d", trace]).expect(0);
+    if has_duckdb(&dir) {
+        assert_eq!(rows(&duck(&dir, "job_energy", "d")), expected);
+    }
+}
+
+#[test]
+fn a_query_of_ones_own_is_answered_or_refused() {
+    let dir = Dir::new();
+    let trace = ranked(&dir, "t.rpd", 1, 20, [0, 1]);
+    // A name that is a pattern, and a dataset that fits to it.
+    for dataset in ["d*", "dx"] {
+        dir.run(&["dataset", dataset, &trace]).expect(0);
+    }
+    if !has_duckdb(&dir) {
+        return;
+    }
+    let ask = |query: &str| {
+        dir.write("own.sql", query);
+        duck(&dir, "own.sql", "d*")
+    };
+    let ops =
+        dir.open(&trace).query_row("SELECT count(*) FROM rocpd_op", [], |row| row.get::<_, i64>(0)).unwrap();
+    let found =
+        rows(&ask("SELECT count(*) AS ops, 0.5 * 3 AS half, timestamp '2020-01-02 03:04:05' AS moment,
+             'nan'::DOUBLE AS odd, 'inf'::DOUBLE AS most, 'é' AS word FROM op"));
+    let expected = serde_json::json!({
+        "ops": ops, "half": 1.5, "moment": "2020-01-02T03:04:05", "odd": null, "most": null, "word": "é"
+    });
+    assert_eq!(found, [expected]);
+    assert!(ask("-- nothing").expect(2).stderr.contains("the query has no answer"));
+
+    dir.write("own.sql", "SELECT 1 AS one");
+    python(&dir, &["-m", "rpd.duck", "own.sql", "d*", "--json", "-o", "kept.json"]).expect(0);
+    assert_eq!(fs::read_to_string(dir.path("kept.json")).unwrap(), "[\n{\"one\": 1}\n]\n");
+    // What fails in the middle leaves the file as it was.
+    let fails = "import sys, rpd.jobs as jobs\n\
+                 def rows(arguments, text):\n    return ['one'], [(1,), None]\n\
+                 sys.argv = ['x', 'own.sql', 'd*', '--json', '-o', 'kept.json']\njobs.run('x', rows)\n";
+    assert!(!python(&dir, &["-c", fails]).status.success());
+    assert_eq!(fs::read_to_string(dir.path("kept.json")).unwrap(), "[\n{\"one\": 1}\n]\n");
+    assert!(dir.names().iter().all(|name| !name.starts_with("kept.json.")), "{:?}", dir.names());
 }

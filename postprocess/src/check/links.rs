@@ -7,6 +7,7 @@ use rusqlite::Connection;
 
 use super::finding::{CheckFinding, EXAMPLES, Example};
 use super::kind::FindingKind;
+use crate::trace::barriers::BARRIER;
 use crate::trace::layout::Layout;
 use crate::trace::op_kind::KERNEL_TYPES;
 
@@ -31,6 +32,10 @@ pub(crate) fn compare(
     // Barriers are linked to no call, so that they do not show as kernels.
     let barriers = layout.table("rocpd_barrierop").is_some_and(|table| table.key.is_some());
     let but_barriers = "AND NOT EXISTS (SELECT 1 FROM rocpd_barrierop AS b WHERE b.op_ptr_id = rocpd_op.id)";
+    let types = layout.table("rocpd_op").is_some_and(|table| table.has("opType_id"))
+        && layout.table("rocpd_string").is_some_and(|table| table.has("id") && table.has("string"));
+    let but_their_type =
+        format!("AND (opType_id IN (SELECT id FROM rocpd_string WHERE string = '{BARRIER}')) IS NOT TRUE");
     let undescribed_op = match described {
         [] => "0".to_string(),
         sessions => {
@@ -49,8 +54,9 @@ pub(crate) fn compare(
         _ => "0",
     };
     let mut ops = trace.prepare(&format!(
-        "SELECT id, {undescribed_op} FROM rocpd_op WHERE typeof(id) = 'integer' {} ORDER BY id",
-        if barriers { but_barriers } else { "" }
+        "SELECT id, {undescribed_op} FROM rocpd_op WHERE typeof(id) = 'integer' {} {} ORDER BY id",
+        if barriers { but_barriers } else { "" },
+        if types { &but_their_type } else { "" }
     ))?;
     let mut ops = ops.query([])?;
     let mut links = trace.prepare(&format!(

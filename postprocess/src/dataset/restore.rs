@@ -21,6 +21,7 @@ use super::columns::{Batch, Columns, TextColumn, integer};
 use super::contents::{DatasetContents, Rank};
 use super::manifest::Manifest;
 use super::table::{API, COPY, GPU, KERNEL, MONITOR, OP, SESSION, Table};
+use crate::check::rule::is_possible_time;
 use crate::notes::{Notes, SharedNotes, look};
 use crate::rewrite::derive::{Announced, NewTrace, TracePlace, make};
 use crate::text::escape;
@@ -45,7 +46,7 @@ pub struct Restored {
     pub without_time: u64,
     /// What was taken from times of the dataset, so that they are on the clock of the host, ns.
     pub offset_ns: i64,
-    /// Links to calls of other time slices, which are not in the trace.
+    /// Links to calls that are not in the trace: of other time slices, or left out.
     pub cut_links: u64,
 }
 
@@ -363,7 +364,9 @@ impl<'a> Restoring<'a> {
     fn placed(&mut self, batch: &Batch, columns: [usize; 3], row: usize) -> Result<Option<[i64; 3]>> {
         let [id, start, end] = columns.map(|column| batch.integers(column));
         let [id, start, end] = [integer(id?, row), integer(start?, row), integer(end?, row)];
-        let [start, end] = [start, end].map(|time| time?.checked_sub(self.offset_ns));
+        let own =
+            |time: Option<i64>| time?.checked_sub(self.offset_ns).filter(|time| is_possible_time(*time));
+        let [start, end] = [start, end].map(own);
         let (Some(id), Some(start), Some(end)) = (id, start, end) else {
             self.without_time += 1;
             return Ok(None);

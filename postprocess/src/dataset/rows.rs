@@ -14,8 +14,11 @@ use super::files::Files;
 use super::links::Links;
 use super::source::{RankPart, TraceSource};
 use super::table::{API, COPY, GPU, GROUP_ROWS, KERNEL, MONITOR, OP, SESSION, Table};
-use super::texts::{ROOM, TextsById, id, runs, word};
+use super::texts::{BARRIER_TYPE, ROOM, TextsById, id, runs, word};
+use crate::check::rule::is_possible_time;
 use crate::notes::{Notes, look};
+use crate::trace::barriers::barriers;
+use crate::trace::ids::Ids;
 use crate::trace::layout::quote;
 
 /// A column of a table of the trace, and what becomes of it.
@@ -132,7 +135,26 @@ impl<'a> Block<'a> {
 }
 
 /// How many cells of a column, by table and name, are of another type than the format has them.
-pub(super) type Odd = BTreeMap<(&'static str, &'static str), u64>;
+type Odd = BTreeMap<(&'static str, &'static str), u64>;
+
+/// What of a rank is not in its files.
+#[derive(Default)]
+pub(super) struct NotWritten {
+    /// Cells.
+    pub(super) odd: Odd,
+    /// By table, how many rows have a time that no trace can have.
+    pub(super) impossible: BTreeMap<&'static str, u64>,
+}
+
+/// Whether no time in a row is one that cannot be; what is no integer is no time.
+fn has_possible_times(row: &Row<'_>, from: &[Read]) -> rusqlite::Result<bool> {
+    for (at, _) in from.iter().enumerate().filter(|(_, (_, from))| *from == Time) {
+        if row.get_ref(at)?.as_i64().is_ok_and(|time| !is_possible_time(time)) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
 
 /// What is on its way.
 pub(super) struct Copy<'a, 'files> {
@@ -143,7 +165,8 @@ pub(super) struct Copy<'a, 'files> {
     notes: &'a dyn Notes,
     texts: TextsById<'a>,
     args: TextsById<'a>,
-    odd: Odd,
+    barriers: Ids,
+    not_written: NotWritten,
 }
 
 impl<'a, 'files> Copy<'a, 'files> {
@@ -158,14 +181,15 @@ impl<'a, 'files> Copy<'a, 'files> {
         let args = if layout.table("rocpd_ustring").is_some() { "rocpd_ustring" } else { "rocpd_string" };
         let texts = TextsById::of_table(trace, layout, "rocpd_string")?;
         let args = TextsById::of_table(trace, layout, args)?;
-        Ok(Copy { source, rank, part, files, notes, texts, args, odd: Odd::new() })
+        let (barriers, not_written) = (barriers(trace)?, NotWritten::default());
+        Ok(Copy { source, rank, part, files, notes, texts, args, barriers, not_written })
     }
 
     /// Writes all tables, and says what of the trace did not fit.
     ///
     /// # Errors
     /// When the trace cannot be read, a file not be written, or a signal came.
-    pub(super) fn all(mut self) -> Result<Odd> {
+    pub(super) fn all(mut self) -> Result<NotWritten> {
         let shown = crate::text::escape_path(&self.source.path);
         self.each_block("rocpd_op", &OF_OP, Self::ops).with_context(|| format!("{shown}: operations"))?;
         self.each_block("rocpd_api", &OF_API, Self::calls).with_context(|| format!("{shown}: calls"))?;
@@ -178,7 +202,7 @@ impl<'a, 'files> Copy<'a, 'files> {
         for table in super::table::TABLES {
             self.files.end(table)?;
         }
-        Ok(self.odd)
+        Ok(self.not_written)
     }
 
     /// The query for rows of a table of the trace whose column `id` is in a range; what it has not is NULL. None where there is no such
@@ -213,7 +237,11 @@ impl<'a, 'files> Copy<'a, 'files> {
         for (first, last) in &self.rank.ids {
             let mut rows = statement.query([first, last])?;
             while let Some(row) = rows.next()? {
-                block.add(row, offset, &mut self.odd)?;
+                if !has_possible_times(row, from)? {
+                    *self.not_written.impossible.entry(table).or_default() += 1;
+                    continue;
+                }
+                block.add(row, offset, &mut self.not_written.odd)?;
                 if block.is_full() {
                     look(self.notes)?;
                     written += block.rows;
@@ -255,6 +283,11 @@ impl<'a, 'files> Copy<'a, 'files> {
 
     /// Operations, and the kernels among them.
     fn ops(&mut self, block: &mut Block<'static>, links: &mut Links<'a>) -> Result<()> {
+        for row in 0..block.rows {
+            if block.integers("id").get(row).is_some_and(|op| self.barriers.has(op)) {
+                block.set("opType_id", row, Some(BARRIER_TYPE));
+            }
+        }
         let ids = block.integers("id");
         let mut calls = Integers::default();
         for row in 0..block.rows {
@@ -321,7 +354,7 @@ impl<'a, 'files> Copy<'a, 'files> {
                     at += 1;
                 }
                 if wanted.get(at) == Some(&call) {
-                    found.add(row, 0, &mut self.odd)?;
+                    found.add(row, 0, &mut self.not_written.odd)?;
                 }
             }
             Ok(true)
@@ -400,7 +433,7 @@ impl<'a, 'files> Copy<'a, 'files> {
                 at += 1;
             }
             if let Some((_, row_of_call)) = ids.get(at).filter(|(wanted, _)| *wanted == call) {
-                found.add(row, 0, &mut self.odd)?;
+                found.add(row, 0, &mut self.not_written.odd)?;
                 of_call.push(*row_of_call);
             }
         }

@@ -12,6 +12,7 @@ use super::alignment::Alignment;
 use super::cells::From;
 use super::clock::{Host, HostClock, KnownHosts};
 use super::{AddOptions, hexadecimal};
+use crate::check::rule::has_possible_times;
 use crate::check::writer::recorder;
 use crate::notes::{SharedNotes, watch};
 use crate::text::escape_path;
@@ -279,9 +280,13 @@ impl TraceSource {
             let mut of_table = 0;
             if let Some(layout) = self.layout.table(&table) {
                 let has_times = name != "monitor" && layout.is_timed();
+                // The others are not in the dataset.
+                let which = if layout.is_timed() { has_possible_times() } else { "1".to_string() };
                 let times = if has_times { "min(start), max(\"end\")" } else { "NULL, NULL" };
                 let id = layout.id();
-                let query = format!("SELECT count(*), {times} FROM {table} WHERE {id} BETWEEN ?1 AND ?2");
+                let query = format!(
+                    "SELECT count(*), {times} FROM {table} AS t WHERE {id} BETWEEN ?1 AND ?2 AND {which}"
+                );
                 let mut count = self.trace.prepare(&query)?;
                 for ids in &rank.ids {
                     let (found, start, end) = count.query_row([ids.0, ids.1], |row| {

@@ -4,6 +4,7 @@ use anyhow::Result;
 use rpd_schema::text::{shown, text_of};
 use rusqlite::{Connection, Row, Statement};
 
+use crate::trace::barriers::BARRIER;
 use crate::trace::layout::Layout;
 
 /// Bytes of the texts of a block of rows that are kept in memory. A block with more is cut in two.
@@ -14,6 +15,9 @@ const GAP: i64 = 16;
 
 /// TextsById that are longer stand in the rows of calls only: streams and addresses have 18 characters.
 const WORD: usize = 256;
+
+/// The id of the text [`BARRIER`], which the trace may not have.
+pub(super) const BARRIER_TYPE: i64 = i64::MIN;
 
 /// Calls `each` with the ids of the runs in `ids`, which are sorted: from and to.
 ///
@@ -70,6 +74,9 @@ impl TextsById<'_> {
     /// When the trace cannot be read.
     pub(super) fn of(&mut self, ids: &[i64]) -> Result<Option<Vec<Option<Box<str>>>>> {
         let mut found: Vec<Option<Box<str>>> = vec![None; ids.len()];
+        if let Some(place) = ids.iter().position(|id| *id == BARRIER_TYPE) {
+            found[place] = Some(BARRIER.into());
+        }
         let Some(statement) = &mut self.0 else { return Ok(Some(found)) };
         let mut order: Vec<usize> = (0..ids.len()).collect();
         order.sort_unstable_by_key(|place| ids[*place]);

@@ -12,12 +12,10 @@ use anyhow::{Result, bail};
 use super::columns::{Batch, Batches, Columns, integer};
 use super::contents::{DatasetContents, Rank};
 use super::table::OP;
+use crate::trace::barriers::BARRIER;
 
 /// What is read of operations.
 const COLUMNS: &[&str] = &["start", "end", "gpuId", "opType"];
-
-/// The type of operations in which a GPU waits.
-const BARRIER: &str = "Barrier";
 
 /// A time that is cut into equal parts.
 #[derive(Debug, Clone, Copy)]

@@ -14,8 +14,10 @@ use super::place::encoded;
 use super::rows::{OF_API, OF_MONITOR, OF_OP, Read};
 use super::source::{RankPart, TraceSource};
 use super::texts::word;
+use crate::check::rule::has_possible_times;
 use crate::notes::SharedNotes;
 use crate::text::escape_path;
+use crate::trace::barriers::BARRIER;
 use crate::trace::layout::quote;
 
 /// The function (SQL) that tells which part a row is of, by its id: its number in the temporary table of parts.
@@ -95,6 +97,7 @@ fn folder_name(letter: &str, name: &str) -> String {
 fn view(source: &TraceSource, name: &str, table: &str, columns: &[Read], call: &str) -> String {
     let layout = source.layout.table(table);
     let texts = if source.layout.table("rocpd_ustring").is_some() { "rocpd_ustring" } else { "rocpd_string" };
+    let has_barriers = source.layout.table("rocpd_barrierop").is_some_and(|table| table.has("op_ptr_id"));
     let mut shown: Vec<String> = columns
         .iter()
         .map(|(column, from)| {
@@ -109,7 +112,13 @@ fn view(source: &TraceSource, name: &str, table: &str, columns: &[Read], call: &
                 From::Time => format!("{} + p.offset_ns", integer(&of)),
                 From::TextId => {
                     let texts = if *column == "args_id" { texts } else { "rocpd_string" };
-                    format!("(SELECT s.string FROM main.{texts} s WHERE s.id = {of})")
+                    let text = format!("(SELECT s.string FROM main.{texts} s WHERE s.id = {of})");
+                    if *column == "opType_id" && has_barriers {
+                        let is_barrier = "t.id IN (SELECT op_ptr_id FROM main.rocpd_barrierop)";
+                        format!("CASE WHEN {is_barrier} THEN '{BARRIER}' ELSE {text} END")
+                    } else {
+                        text
+                    }
                 }
                 From::Word => word(&of),
             };
@@ -121,10 +130,15 @@ fn view(source: &TraceSource, name: &str, table: &str, columns: &[Read], call: &
     }
     let shown = shown.join(", ");
     // A table that is not there has no rows.
-    let (table, condition) = match layout {
-        Some(layout) if layout.id() == quote("id") => (table.to_string(), ""),
-        Some(layout) => (format!("(SELECT {} AS id, * FROM {table})", layout.id()), ""),
-        None => ("(SELECT NULL AS id)".to_string(), " WHERE t.id IS NOT NULL"),
+    let table = match layout {
+        Some(layout) if layout.id() == quote("id") => table.to_string(),
+        Some(layout) => format!("(SELECT {} AS id, * FROM {table})", layout.id()),
+        None => "(SELECT NULL AS id)".to_string(),
+    };
+    let condition = match layout {
+        Some(layout) if layout.is_timed() => format!(" WHERE {}", has_possible_times()),
+        Some(_) => String::new(),
+        None => " WHERE t.id IS NOT NULL".to_string(),
     };
     format!(
         "DROP VIEW IF EXISTS temp.{name};

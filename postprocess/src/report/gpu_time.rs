@@ -11,8 +11,8 @@ use crate::check::outlier::Outliers;
 use crate::check::rule::are_sound;
 use crate::pass::sorted::{Sorted, Sorter};
 use crate::region::Selected;
-use crate::trace::ids::Ids;
-use crate::trace::{Strings, has_table};
+use crate::trace::Strings;
+use crate::trace::barriers::barriers;
 
 /// An operation; ordered by GPU, then by start, end and id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
@@ -140,17 +140,6 @@ pub(super) fn each_sound_op(
         }
     }
     Ok(left_out)
-}
-
-/// The operations that are barriers.
-///
-/// # Errors
-/// When the trace cannot be read.
-pub(super) fn barriers(trace: &Connection) -> Result<Ids> {
-    Ok(match has_table(trace, "rocpd_barrierop")? {
-        true => Ids::of(trace, "SELECT op_ptr_id FROM rocpd_barrierop", [])?,
-        false => Ids::default(),
-    })
 }
 
 /// The texts of operations, each read once.
