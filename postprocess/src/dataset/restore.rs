@@ -480,18 +480,15 @@ impl<'a> Restoring<'a> {
         Ok(())
     }
 
-    /// Takes out what leads into other slices, and says what the trace has.
+    /// Takes out what leads to calls that are not there, and says what the trace has.
     fn finish(mut self) -> Result<Restored> {
         self.taken.extend(self.sessions.drain().map(|(_, session)| session));
-        let mut cut_links = 0;
-        if self.slice.is_some() {
-            let gone = |table: &str, column: &str| -> rusqlite::Result<usize> {
-                let delete = format!("DELETE FROM {table} WHERE {column} NOT IN (SELECT id FROM rocpd_api)");
-                self.made.execute(&delete, [])
-            };
-            cut_links = gone("rocpd_api_ops", "api_id")? as u64;
-            gone("rocpd_kernelapi", "api_ptr_id")?;
-        }
+        let gone = |table: &str, column: &str| -> rusqlite::Result<usize> {
+            let delete = format!("DELETE FROM {table} WHERE {column} NOT IN (SELECT id FROM rocpd_api)");
+            self.made.execute(&delete, [])
+        };
+        let cut_links = gone("rocpd_api_ops", "api_id")? as u64;
+        gone("rocpd_kernelapi", "api_ptr_id")?;
         let sessions = self.taken.iter().max().map_or(0, |last| last.saturating_add(1)).max(0);
         self.fact("session_count", &sessions.to_string())?;
         let mut rows = BTreeMap::new();
