@@ -8,6 +8,7 @@ import { make } from "./elements.mjs";
 import { Flame } from "./flame.mjs";
 import { bytes, count, duration, exact, shown, valueOf } from "./format.mjs";
 import { Growth } from "./growth.mjs";
+import { health } from "./health.mjs";
 import { action } from "./keys.mjs";
 import { firstClosed } from "./layout.mjs";
 import { Panes } from "./panes.mjs";
@@ -47,32 +48,6 @@ function failed(error) {
   if (!(error instanceof Failure)) throw error;
 }
 
-/** What was lost, and what else is wrong with the traces: shown first. */
-function health(trace) {
-  const of = ({ facts }) => {
-    const items = [];
-    const lost = facts.lost.reduce((sum, [, number]) => sum + number, 0);
-    if (lost) {
-      const causes = facts.lost.map(([cause, number]) => `${count(number)} ${shown(cause)}`).join(", ");
-      items.push(`Incomplete: ${count(lost)} records were lost while recording (${causes}).`);
-    }
-    if (facts.launches_without_op) {
-      items.push(`Incomplete: ${count(facts.launches_without_op)} launches have no operation; their kernels were not known to have completed.`);
-    }
-    if (facts.impossible) {
-      items.push(`${count(facts.impossible)} rows with impossible times, ids or places are not shown; rpd check lists them.`);
-    }
-    if (facts.outliers) {
-      items.push(`${count(facts.outliers)} rows that begin or end days away from nearly all others are not shown; rpd check lists them.`);
-    }
-    if (facts.no_numbers) items.push(`${count(facts.no_numbers)} values of sensors are no numbers and not shown.`);
-    return trace.traces.length > 1 ? items.map((text) => `${shown(facts.file)}: ${text}`) : items;
-  };
-  const items = [...(trace.notes ?? []), ...trace.traces.flatMap(of)];
-  element("health").replaceChildren(...items.map((text) => make("li", {}, text)));
-  element("health").hidden = items.length === 0;
-}
-
 /** An event by what the file calls it: these stay when others come. */
 const which = ({ is_op, id, source }) => ({ [is_op ? "op" : "call"]: id, ...(source ? { source } : {}) });
 const keyOf = ({ is_op, id, source }) => `${source ? "b." : ""}${is_op ? "op" : "call"}:${id}`;
@@ -90,7 +65,9 @@ function tell(trace) {
   element("file").textContent = files;
   const sum = (what) => count(trace.traces.reduce((all, one) => all + one.facts[what], 0));
   element("facts").textContent = `${duration(facts.span_ns)} · ${sum("calls")} calls · ${sum("ops")} operations`;
-  health(trace);
+  const wrong = health(trace, server.readsFile && !trace.is_live);
+  element("health").replaceChildren(...wrong.map((text) => make("li", {}, text)));
+  element("health").hidden = wrong.length === 0;
 }
 
 async function read() {

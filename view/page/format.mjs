@@ -32,6 +32,9 @@ export function count(number) {
   return part ? `${apart}.${part}` : apart;
 }
 
+/** How many there are of what has a word for one and one for several. */
+export const plural = (number, one, several) => `${count(number)} ${number === 1 ? one : several}`;
+
 /** A value of a counter, with at most seven digits. */
 export function number(value) {
   const rounded = Number(value.toPrecision(7));

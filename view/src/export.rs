@@ -211,19 +211,24 @@ fn stored_trace(timeline: &Timeline, names: usize) -> Result<StoredTrace<'_>> {
     })
 }
 
-/// How many MB something has, and that it may not.
-fn megabytes(bytes: u64, most: u64) -> String {
-    let shown = |bytes: u64| (bytes as f64 / 1e4).ceil() / 1e2;
-    format!("{} MB, more than the {} MB that --max-mb allows", shown(bytes), shown(most))
+/// Bytes as MB, no fewer.
+fn megabytes(bytes: u64) -> f64 {
+    (bytes as f64 / 1e4).ceil() / 1e2
 }
 
-/// What to do where a page would be too large, and how much of the trace fits.
-fn too_large(bytes: u64, most: u64) -> String {
+/// What to do where a page would be too large; `first_percent` is how much of the trace, from its begin, is known to fit.
+pub fn instead(most: u64, first_percent: Option<u64>) -> String {
+    let such_as = first_percent.map_or_else(String::new, |percent| format!(", such as --in 0%..{percent}%"));
     format!(
-        "{}; --levels writes what is seen of it from afar, of any number of events, and a part of the trace has room: --in MARKER, or --start and --end, such as --in 0%..{}%",
-        megabytes(bytes, most),
-        (most * 90 / bytes).max(1)
+        "more than the {} MB that --max-mb allows; --levels writes what is seen of it from afar, of any number of events, \
+         and a smaller part has fewer: --in MARKER, or --start and --end{such_as}",
+        megabytes(most)
     )
+}
+
+/// How many MB a page would have that is too large, and what to do.
+pub fn too_large(bytes: u64, most: u64, first_percent: Option<u64>) -> String {
+    format!("the page would have {} MB, {}", megabytes(bytes), instead(most, first_percent))
 }
 
 /// Refuses a trace that has too many calls and operations for a page, before it is read: a guess, which a larger `most` lifts.
@@ -238,34 +243,56 @@ pub fn check_rows(trace: &Connection, most: u64) -> Result<()> {
             rows += trace.query_row(&count, [], |row| row.get::<_, i64>(0))?.unsigned_abs();
         }
     }
-    let most = most.min(MOST_BYTES);
     let bytes = rows.saturating_mul(EVENT_BYTES);
     if bytes > most {
-        bail!("the page would have about {}", too_large(bytes, most));
+        bail!(
+            "the page would have {} MB or more for {} alone, {}",
+            megabytes(bytes),
+            counted(rows, "call or operation", "calls and operations"),
+            instead(most, None)
+        );
     }
     Ok(())
 }
 
-/// Writes the page of a timeline of one trace.
+/// The names that events of a page have, and their numbers in it: a trace of which a part is shown has others too.
+struct UsedNames<'a> {
+    names: Vec<(&'a str, u8)>,
+    /// By their numbers in the timeline; those that are not used have none.
+    number_of: Vec<u32>,
+}
+
+impl UsedNames<'_> {
+    fn of(timeline: &Timeline) -> UsedNames<'_> {
+        let mut number_of = vec![u32::MAX; timeline.names.len()];
+        for name in timeline.columns.names(0..timeline.columns.len() as u32) {
+            number_of[name as usize] = 0;
+        }
+        let mut names = Vec::new();
+        for (name, number) in timeline.names.iter().zip(&mut number_of).filter(|(_, number)| **number == 0) {
+            *number = names.len() as u32;
+            names.push((&*name.text, name.kind as u8));
+        }
+        UsedNames { names, number_of }
+    }
+}
+
+/// The page of a timeline of one trace.
 ///
 /// # Errors
-/// When it would have more than `most` bytes, or nothing can be written.
-pub fn page(timeline: &Timeline, arguments: Option<&CallArguments>, most: u64) -> Result<Vec<u8>> {
+/// When nothing can be written.
+pub fn page(timeline: &Timeline, arguments: Option<&CallArguments>) -> Result<Vec<u8>> {
+    let UsedNames { names, number_of } = UsedNames::of(timeline);
     let stored = Stored {
-        trace: stored_trace(timeline, timeline.names.len())?,
-        names: timeline.names.iter().map(|name| (&*name.text, name.kind as u8)).collect(),
+        trace: stored_trace(timeline, names.len())?,
+        names,
         kinds: EventKind::WORDS.to_vec(),
         subtracks: subtracks(timeline),
         rows: rows(timeline)?,
         links: timeline.links.len(),
         arguments: arguments.map(|arguments| arguments.of_event.len()),
     };
-    let page = file_of(&stored, stored_columns(timeline, arguments)?, ANSWERS[0])?;
-    let most = most.min(MOST_BYTES);
-    if page.len() as u64 > most {
-        bail!("the page would have {}", too_large(page.len() as u64, most));
-    }
-    Ok(page)
+    file_of(&stored, stored_columns(timeline, arguments, &number_of)?, ANSWERS[0])
 }
 
 /// The page with data and columns, which the module `answers` reads.
@@ -358,7 +385,11 @@ fn rows(timeline: &Timeline) -> Result<Vec<StoredRow>> {
     Ok(rows.collect())
 }
 
-fn stored_columns(timeline: &Timeline, arguments: Option<&CallArguments>) -> Result<Vec<Column>> {
+fn stored_columns(
+    timeline: &Timeline,
+    arguments: Option<&CallArguments>,
+    number_of: &[u32],
+) -> Result<Vec<Column>> {
     let events = &timeline.columns;
     let [mut start, mut duration, mut name, mut id, mut link] =
         ["start", "duration", "name", "id", "link"].map(Column::new);
@@ -368,7 +399,7 @@ fn stored_columns(timeline: &Timeline, arguments: Option<&CallArguments>) -> Res
             let (begin, end) = events.times(event);
             start.add(begin - before)?;
             duration.add(end - begin)?;
-            name.add(u64::from(events.name(event)))?;
+            name.add(number_of[events.name(event) as usize].into())?;
             id.add_signed(events.id(event).wrapping_sub(id_before))?;
             (before, id_before) = (begin, events.id(event));
         }

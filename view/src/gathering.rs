@@ -115,6 +115,7 @@ impl Gathered {
                 None => false,
             });
         }
+        self.sensors.retain(|_, values| !values.is_empty());
     }
 }
 

@@ -92,6 +92,17 @@ struct Rowed {
 struct Hidden {
     impossible: u64,
     outliers: u64,
+    far: u64,
+    /// When the first of these begins that also begins too far away, ns since the timeline's begin.
+    far_from: Option<u64>,
+}
+
+impl Hidden {
+    /// Counts what ends too far from the timeline's begin, and begins at `start`, ns since that.
+    fn add_far(&mut self, start: u64) {
+        self.far += 1;
+        self.far_from = self.far_from.into_iter().chain((start >= LONGEST_NS).then_some(start)).min();
+    }
 }
 
 impl Gathered {
@@ -220,9 +231,10 @@ pub fn assemble(mut parts: Vec<GatheredPart>) -> Result<Timeline> {
             let track_of = &places[usize::from(is_op)][source];
             let mut rows_of = vec![Packed::default(); track_of.len()];
             for row in 0..reads.len() {
-                let end = of.start(row).saturating_add(reads.duration(row));
+                let start = of.start(row);
+                let end = start.saturating_add(reads.duration(row));
                 if end >= LONGEST_NS {
-                    hidden[source].impossible += 1;
+                    hidden[source].add_far(start);
                 } else {
                     shown[source][usize::from(is_op)] += 1;
                     span_ns = span_ns.max(end);
@@ -262,9 +274,7 @@ pub fn assemble(mut parts: Vec<GatheredPart>) -> Result<Timeline> {
                 first_ns: firsts[source],
                 shift_ns: part.shift_ns,
             };
-            let (end, impossible) = of.add(&mut rowed, sensor, values);
-            hidden[source].impossible += impossible;
-            span_ns = span_ns.max(end);
+            span_ns = span_ns.max(of.add(&mut rowed, sensor, values, &mut hidden[source]));
         }
     }
     let Rowed { mut groups, rows, row_of_subtrack } = rowed;
@@ -278,7 +288,7 @@ pub fn assemble(mut parts: Vec<GatheredPart>) -> Result<Timeline> {
             let GatheredPart { gathered, shift_ns } = part;
             let (sessions, first_sessions) = (gathered.sessions, gathered.first_sessions);
             let [calls, ops] = shown[source];
-            let Hidden { impossible, outliers } = hidden[source];
+            let Hidden { impossible, outliers, far, far_from } = hidden[source];
             let facts = Facts {
                 file: gathered.file,
                 bytes: gathered.bytes,
@@ -292,9 +302,12 @@ pub fn assemble(mut parts: Vec<GatheredPart>) -> Result<Timeline> {
                 launches_without_op: gathered.launches_without_op,
                 impossible,
                 outliers,
+                far,
+                far_from_ns: None,
                 no_numbers: gathered.no_numbers,
             };
-            let of = Source { facts, first_ns: firsts[source], shift_ns, calls_by_id, ops_by_id };
+            let mut of = Source { facts, first_ns: firsts[source], shift_ns, calls_by_id, ops_by_id };
+            of.facts.far_from_ns = far_from.map(|from| of.clock(from).to_string());
             recording.extend(spans(source, &of, span_ns, &sessions, &first_sessions));
             of
         });
@@ -382,18 +395,22 @@ struct Sensed {
 }
 
 impl Sensed {
-    /// Adds a sensor below its device. Gives the time up to which it is read, ns since the timeline's begin, and how many values have impossible
-    /// times.
+    /// Adds a sensor below its device. Gives the time up to which it is read, ns since the timeline's begin.
     fn add(
         &self,
         rowed: &mut Rowed,
         (device_type, device, sensor): SensorKey,
         mut values: Vec<Reading>,
-    ) -> (u64, u64) {
+        hidden: &mut Hidden,
+    ) -> u64 {
         let at = |time: i64| time.abs_diff(self.first_ns).saturating_add(self.shift_ns);
-        let before = values.len();
-        values.retain(|(_, end, _)| at(*end) < LONGEST_NS);
-        let impossible = (before - values.len()) as u64;
+        values.retain(|(start, end, _)| {
+            let is_near = at(*end) < LONGEST_NS;
+            if !is_near {
+                hidden.add_far(at(*start));
+            }
+            is_near
+        });
         values.sort_by_key(|(start, end, _)| (*start, *end));
         let end = values.iter().map(|(_, end, _)| at(*end)).max().unwrap_or(0);
         let values = values.into_iter().map(|(start, _, value)| (at(start), value));
@@ -421,7 +438,7 @@ impl Sensed {
         });
         let label = rpd_postprocess::text::shorten(&sensor, SENSOR_WIDTH).to_string();
         rowed.count(group, label, Steps::of(values, end));
-        (end, impossible)
+        end
     }
 }
 

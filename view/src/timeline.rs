@@ -160,6 +160,10 @@ pub struct Facts {
     pub impossible: u64,
     /// Rows that begin or end days away from nearly all others, which are not shown.
     pub outliers: u64,
+    /// Rows that end more than 104 days behind the timeline's begin, up to where the page counts ns exactly; they are not shown.
+    pub far: u64,
+    /// When the first of them begins that also begins there, ns of the recording host's clock; a text, as `first_ns` is.
+    pub far_from_ns: Option<String>,
     /// Values of sensors that are no numbers, which are not shown.
     pub no_numbers: u64,
 }

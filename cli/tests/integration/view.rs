@@ -1126,7 +1126,7 @@ fn an_exported_page_is_the_same_each_time_and_no_larger_than_allowed() {
     // A part is smaller, and is what the region says.
     export("part.html", &["--in", "25%..50%"]).expect(0);
     assert!(fs::metadata(dir.path("part.html")).unwrap().len() < page.len() as u64);
-    // A page that would be larger than it may is not written, and the message says what would fit.
+    // A page that would be larger than it may is not written, and the message says what part fits.
     let names: String = (0..40_000)
         .map(|at| format!("({at} + 9000000, 'a name that no other one is like {at} {}'),", at * 7919 % 10007))
         .collect();
@@ -1141,11 +1141,20 @@ fn an_exported_page_is_the_same_each_time_and_no_larger_than_allowed() {
     large.expect(1);
     assert!(
         large.stderr.contains("more than the 1 MB that --max-mb allows")
-            && large.stderr.contains("--levels writes")
-            && large.stderr.contains("--in 0%.."),
+            && large.stderr.contains("--levels writes"),
         "{}",
         large.stderr
     );
+    let fits = large.stderr.trim_end().rsplit(' ').next().unwrap();
+    assert!(fits.starts_with("0%..") && fits.ends_with('%'), "{}", large.stderr);
+    export("fits.html", &["--max-mb", "1", "--in", fits]).expect(0);
+    assert!(fs::metadata(dir.path("fits.html")).unwrap().len() <= 1_000_000);
+    // A page of a part has no names of the rest.
+    let few = export("few.html", &["--in", "0%..1%"]);
+    few.expect(0);
+    let events: usize = few.stderr.split(' ').find_map(|word| word.parse().ok()).unwrap();
+    let few = fs::read_to_string(dir.path("few.html")).unwrap();
+    assert!((1..=events).contains(&few.matches("a name that no other one is like").count()), "{events}");
     // Of levels one is chosen that fits.
     export("levels.html", &["--levels", "--max-mb", "0.6"]).expect(0);
     assert!(fs::metadata(dir.path("levels.html")).unwrap().len() <= 600_000);
@@ -1160,7 +1169,9 @@ fn an_exported_page_is_the_same_each_time_and_no_larger_than_allowed() {
     let many = export("large.html", &["--max-mb", "0.1"]);
     many.expect(1);
     assert!(
-        many.stderr.contains("the page would have about 0.13 MB, more than the 0.1 MB"),
+        many.stderr.contains(
+            "the page would have 0.13 MB or more for 24860 calls and operations alone, more than the 0.1 MB"
+        ),
         "{}",
         many.stderr
     );

@@ -7,6 +7,7 @@ import { test } from "node:test";
 import { View, marks } from "../axis.mjs";
 import { base, colourOf, contrast, colourOfRatio } from "../colour.mjs";
 import { count, duration, exact, number, shown, time } from "../format.mjs";
+import { health } from "../health.mjs";
 import { action } from "../keys.mjs";
 import { firstClosed, layout, lineAt, linesOfRows } from "../layout.mjs";
 import { OwnNames } from "../own.mjs";
@@ -115,6 +116,15 @@ test("the address says what is looked at, and what is wrong in it is left out", 
   for (const wrong of ["", "#", "#t=1", "#t=2,1", "#t=a,b", "#sel=x:1", "#sel=op:1e9", "#tab=none", "#q=%E0%A4%A", "#x=y&&=", "#t=1,9e99", "#m=", "#m=x:1", "#m=1", "#m=99999999999999999999:a", "#m=9999999999999999:a", "#shift=1.5", "#shift=x", "#sel=c.op:1"]) {
     assert.deepEqual(fromFragment(wrong), { ...START }, wrong);
   }
+});
+
+test("what is not shown is counted, and the page says how it is seen", () => {
+  const facts = { file: "a.rpd", lost: [], launches_without_op: 0, impossible: 1, outliers: 0, far: 200, far_from_ns: "12961000000000000", no_numbers: 0 };
+  const said = health({ traces: [{ facts }] }, true);
+  assert.equal(said[0], "1 row with impossible times, ids or places is not shown; rpd check lists them.");
+  assert.match(said[1], /^200 rows end more than 104 days behind the begin.*are not shown\. Calls, Reports, SQL.* rpd trim a\.rpd --start 12961000000000000 -o part\.rpd$/);
+  const [one] = health({ traces: [{ facts: { ...facts, impossible: 0, far: 1, far_from_ns: null } }] }, false);
+  assert.match(one, /^1 row ends .* is not shown\.$/);
 });
 
 test("names have a colour of their kind, and labels can be read on it", () => {

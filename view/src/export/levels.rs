@@ -96,7 +96,11 @@ impl Levels<'_> {
         let mut page = self.written()?;
         while page.len() as u64 > most {
             if self.level == TOP_LEVEL {
-                bail!("the smallest page would have {}; raise --max-mb", megabytes(page.len() as u64, most));
+                bail!(
+                    "the smallest page would have {} MB, more than the {} MB that --max-mb allows; raise --max-mb",
+                    megabytes(page.len() as u64),
+                    megabytes(most)
+                );
             }
             self.level += 2;
             self.rows = held(self.timeline, self.level);

