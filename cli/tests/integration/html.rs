@@ -266,6 +266,20 @@ fn a_browser_shows_a_hundred_thousand_rows_at_once_and_hostile_names_as_texts() 
         (&json!(["kernel 777"]), &json!("kernel 777"), &json!(true))
     );
 
+    let fits = "document.documentElement.scrollWidth <= window.innerWidth";
+    let name = "N".repeat(3000);
+    dir.trace(
+        "n.rpd",
+        &format!(
+            "INSERT INTO rocpd_string VALUES (1, ''), (2, 'KernelExecution'), (3, '{name}');
+             INSERT INTO rocpd_op VALUES (1, 0, 0, 0, '', 1000, 2000, 3, 2), (2, 0, 0, 0, '', 9000, 9500, 3, 2);"
+        ),
+    );
+    dir.run(&["export", "html", "n.rpd", "-o", "n.html"]).expect(0);
+    let has = format!("document.body.textContent.includes('before {name}')");
+    let Some(answers) = browsed(&dir, "n.html", (1280, 800), &[&has, fits]) else { return };
+    assert_eq!(answers, [json!(true), json!(true)]);
+
     dir.run(&["export", "html", &hostile(&dir), "-o", "h.html"]).expect(0);
     let expressions = [
         "[...document.querySelectorAll('nav button')].forEach((button) => button.click())",
