@@ -267,7 +267,7 @@ impl Questioned {
                 self.wrong(&msg)
             }
             rusqlite::Error::MultipleStatement => {
-                anyhow!("there is more than one statement: run rpd sql for each")
+                anyhow!("there is more than one statement; rpd sql runs one at a time")
             }
             error => Error::new(error).context(format!("cannot read {}", self.name)),
         }

@@ -37,6 +37,12 @@ const CALLS: [&str; 3] = ["api_id", "api_ptr_id", "call_id"];
 /// Names of columns that say what something is.
 const NAMES: [&str; 7] = ["name", "kernelName", "apiName", "autogradName", "description", "opType", "string"];
 
+/// What advice for the command line begins with.
+const COMMAND: &str = "rpd sql ";
+
+/// A question that such advice has, and that the page can be asked too.
+const COLUMNS: &str = "pragma table_info(op)";
+
 /// Nobody is told anything: the page says what an answer says.
 #[derive(Debug)]
 pub(crate) struct Silent;
@@ -146,7 +152,12 @@ pub fn answer(timeline: &Timeline, (source, file): (usize, &Path), question: &st
 /// What went wrong, without the advice that is for the command line.
 fn for_page(error: &Error) -> Error {
     let said = format!("{error:#}");
-    anyhow!(said.split("; --timeout").next().unwrap_or_default().to_string())
+    let clauses = said.split("; ").filter_map(|clause| match clause.split_once(&format!(" '{COLUMNS}'")) {
+        Some((command, rest)) if command.starts_with(COMMAND) => Some(format!("{COLUMNS}{rest}")),
+        _ if clause.starts_with("--") || clause.starts_with(COMMAND) => None,
+        _ => Some(clause.to_string()),
+    });
+    anyhow!(clauses.collect::<Vec<_>>().join("; "))
 }
 
 /// What the columns of an answer are.

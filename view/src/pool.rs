@@ -27,7 +27,7 @@ pub enum Failure {
     #[error("the trace was replaced by another file since it was read: start rpd view again")]
     Replaced,
     /// It is not there.
-    #[error("the trace cannot be looked at: {0}")]
+    #[error("the trace cannot be looked at")]
     Gone(#[from] io::Error),
 }
 

@@ -6,9 +6,6 @@ use crate::columns::Subtrack;
 use crate::names::EventKind;
 use crate::timeline::{Row, Timeline};
 
-/// Names in an answer.
-const MOST_NAMES: usize = 500;
-
 /// Events of a list.
 const MOST_EVENTS: usize = 10_000;
 
@@ -290,7 +287,6 @@ pub fn statistics(timeline: &Timeline, selection: &Selection<'_>, by: By, is_asc
         if is_ascending { order } else { order.reverse() }.then(one.name.cmp(&other.name))
     });
     let all_names = names.len() as u64;
-    names.truncate(MOST_NAMES);
     let mut all: Vec<u64> = durations.into_iter().map(|(_, ns)| ns).collect();
     all.sort_unstable();
     let (histogram, durations) = (histogram(&all), Durations::of(&all));

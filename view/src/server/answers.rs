@@ -45,6 +45,9 @@ const MOST_PATIENCE: Duration = Duration::from_secs(20);
 /// Names in an answer.
 const MOST_NAMES: usize = 4096;
 
+/// Names in a table, where all are not asked for.
+const MOST_ROWS: usize = 500;
+
 /// The longest name that is sent, bytes; all of it is among the details.
 const NAME_BYTES: usize = 512;
 
@@ -527,6 +530,9 @@ struct Selected {
     by: By,
     #[serde(default)]
     ascending: bool,
+    /// Whether all names are wanted, for a file.
+    #[serde(default)]
+    all: bool,
     /// The order of events one by one.
     #[serde(default)]
     order: Order,
@@ -576,7 +582,11 @@ async fn statistics(
     Parameters(asked): Parameters<Selected>,
 ) -> Response {
     of_selection(served, asked, move |timeline, selection, asked| {
-        json(&headers, &statistics::statistics(timeline, selection, asked.by, asked.ascending))
+        let mut found = statistics::statistics(timeline, selection, asked.by, asked.ascending);
+        if !asked.all {
+            found.names.truncate(MOST_ROWS);
+        }
+        json(&headers, &found)
     })
     .await
 }

@@ -421,7 +421,9 @@ fn a_replaced_file_is_said() {
     // What is in memory is shown all the same.
     assert_eq!(tested.get(&tested.path("event?op=21&brief=true"), &[]), 200);
     fs::remove_file(&file).unwrap();
-    assert_eq!(tested.get(&tested.path("event?op=21"), &[]), 500);
+    let (status, _, body) = tested.ask(Method::GET, &tested.path("event?op=21"), &[]);
+    assert_eq!(status, 500);
+    assert_eq!(String::from_utf8_lossy(&body).matches("No such file").count(), 1);
 }
 
 #[test]

@@ -68,6 +68,19 @@ fn a_list_of_events_has_the_first_of_all_in_the_order_that_is_asked_for() {
 }
 
 #[test]
+fn a_table_has_the_first_names_and_a_file_all() {
+    let names = "WITH RECURSIVE N(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM N WHERE n < 600)
+         INSERT INTO rocpd_string (id, string) SELECT 100 + n, 'name ' || n FROM N; UPDATE rocpd_op SET description_id = 100 + id";
+    let tested = served(&[&format!("{}; {names}", ops(600, "n * 1000", "n * 1000 + n"))], false);
+    let shown = |more: &str| {
+        let found = tested.json(&format!("statistics?from=0&to=999999999{more}"));
+        assert_eq!(found["all_names"], 600);
+        found["names"].as_array().unwrap().len()
+    };
+    assert_eq!((shown(""), shown("&all=true")), (500, 600));
+}
+
+#[test]
 fn what_found_no_row_is_counted_with_all_rows_of_its_track() {
     let tested = served(&[&ops(300, "n", "100000 - n")], false);
     let tracks = tested.json("trace")["groups"][0]["tracks"].clone();

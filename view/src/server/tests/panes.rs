@@ -125,6 +125,19 @@ fn a_question_that_takes_too_long_is_ended() {
 }
 
 #[test]
+fn what_is_wrong_with_a_question_is_said_without_a_command() {
+    let tested = worked();
+    for (question, expected) in [
+        ("select zzz from op", "there is no column zzz; pragma table_info(op) lists those of the table op"),
+        ("select 1; select 2", "there is more than one statement"),
+        ("select * from before.op", "there is no table before.op: the query compares two traces"),
+    ] {
+        assert_eq!(tested.query(question).1["error"], expected);
+    }
+    assert_eq!(tested.query("pragma table_info(op)").0, 200);
+}
+
+#[test]
 fn rows_of_an_answer_are_events_where_they_have_times_or_ids() {
     let tested = worked();
     let (_, found) = tested.query(
