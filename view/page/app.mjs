@@ -6,7 +6,7 @@ import { Console } from "./console.mjs";
 import { askTime, showKeys } from "./dialogs.mjs";
 import { make } from "./elements.mjs";
 import { Flame } from "./flame.mjs";
-import { bytes, count, duration, exact, shown, valueOf } from "./format.mjs";
+import { bytes, count, duration, exact, plural, shown, valueOf } from "./format.mjs";
 import { Growth } from "./growth.mjs";
 import { health } from "./health.mjs";
 import { action } from "./keys.mjs";
@@ -63,8 +63,8 @@ function tell(trace) {
   const files = trace.traces.map((one) => shown(one.facts.file)).join(" · ");
   document.title = `${files} · rpd view`;
   element("file").textContent = files;
-  const sum = (what) => count(trace.traces.reduce((all, one) => all + one.facts[what], 0));
-  element("facts").textContent = `${duration(facts.span_ns)} · ${sum("calls")} calls · ${sum("ops")} operations`;
+  const sum = (what) => trace.traces.reduce((all, one) => all + one.facts[what], 0);
+  element("facts").textContent = `${duration(facts.span_ns)} · ${plural(sum("calls"), "call or marker", "calls and markers")} · ${plural(sum("ops"), "operation", "operations")}`;
   const wrong = health(trace, server.readsFile && !trace.is_live);
   element("health").replaceChildren(...wrong.map((text) => make("li", {}, text)));
   element("health").hidden = wrong.length === 0;
@@ -93,6 +93,7 @@ class App {
         this.timeline.redraw();
       },
       measure: () => this.measure(),
+      all: () => this.allNames(),
       next: (name, isBack) => this.next(name, isBack),
       marks: {
         go: (at) => this.move((view) => view.set(at - view.length / 2, at + view.length / 2), true),
@@ -112,7 +113,10 @@ class App {
     const hasRows = server.readsFile && !trace.is_live;
     this.rows = new Rows(this.timeline, server, { isOffered: hasRows, changed: () => this.keep(true), failed, say: (text) => this.say(text) });
     if (server.readsFile) this.addPanes();
-    this.timeline.drawn = () => this.follow();
+    this.timeline.drawn = () => {
+      this.follow();
+      this.hoverAgain();
+    };
     this.before = [];
     this.behind = [];
     this.search = null;
@@ -221,7 +225,7 @@ class App {
     else this.measured = null;
     if (state.sel) {
       await this.select(ofKey(state.sel), false);
-      if (!state.t && timeline.selected) timeline.show(timeline.selected, true);
+      if (!state.t && !state.isAll && timeline.selected) timeline.show(timeline.selected, true);
     } else this.nothing();
     if (state.ask && state.ask !== this.console?.question) this.console?.ask(state.ask, state.askOf);
     this.panes.show(state.tab);
@@ -247,6 +251,7 @@ class App {
     if (timeline.selected) this.select(which(timeline.selected), false, false, false);
     if (this.search) this.find(element("query").value, false).then(() => this.search && timeline.own.has("x.hits") && timeline.makeOwn(...this.hitRows(this.search.found)));
     this.measured = null;
+    this.hovered = null;
     if (this.console) {
       this.isSaid = false;
       this.rows.want(this.rows.asked).catch(failed);
@@ -268,6 +273,8 @@ class App {
     return {
       ...START,
       t: whole ? null : [view.from, view.to],
+      // Without an event there is nothing else that an address could lead to.
+      isAll: whole && selected !== null,
       sel: selected ? keyOf(selected) : null,
       range: timeline.range,
       parts: timeline.parts,
@@ -424,10 +431,18 @@ class App {
         signal.throwIfAborted();
         names.showEach(events, time, isSelected);
       }
-      if (isSelected) this.say(`${count(found.count)} events selected, ${duration(found.busy_ns)} busy`);
+      if (isSelected) this.say(`${plural(found.count, "event", "events")} selected, ${duration(found.busy_ns)} busy`);
     } catch (error) {
       if (error.name !== "AbortError") names.failed(error.message);
     }
+  }
+
+  /** The table by name with all its names, where the one that is shown has the first ones. */
+  async allNames() {
+    const [time, rows] = this.measuredPart;
+    const found = await server.statistics(time, rows, { ...this.panes.names.asked, all: true });
+    await this.timeline.name([{ name: found.names.map((of) => of.name) }]);
+    return found;
   }
 
   /** Lets the table follow what is seen, while it is seen itself. */
@@ -496,7 +511,7 @@ class App {
       const bits = found.bits === null ? null : Uint8Array.from(atob(found.bits), (char) => char.charCodeAt(0));
       timeline.isHit = (name, event) => names.has(name) && (!bits || (bits[event >> 3] >> (event & 7)) & 1);
       timeline.ticks = found.parts;
-      hits.textContent = found.count === 1 ? "1 hit" : `${count(found.count)} hits`;
+      hits.textContent = plural(found.count, "hit", "hits");
       this.panes.search(found);
       if (isShown) this.panes.show("search");
       timeline.redraw();
@@ -587,7 +602,7 @@ class App {
       if (!drag) return this.hover(x, y);
       if (!drag.isMoved && Math.hypot(x - drag.x, y - drag.y) < 4) return;
       if (!drag.isMoved && !drag.isArea) this.remember();
-      drag.isMoved = true;
+      drag.isMoved = this.isDragged = true;
       this.tip(null);
       if (drag.isArea) {
         timeline.area = { x0: drag.x, y0: drag.y, x1: x, y1: y };
@@ -607,6 +622,7 @@ class App {
       plot.classList.remove("pan");
       const done = drag;
       drag = null;
+      this.isDragged = false;
       timeline.area = null;
       if (!done.isMoved) {
         const { run, line } = timeline.at(x, y);
@@ -627,6 +643,7 @@ class App {
     plot.addEventListener("pointerup", end);
     plot.addEventListener("pointercancel", () => {
       drag = null;
+      this.isDragged = false;
       timeline.area = null;
       timeline.redraw();
     });
@@ -705,26 +722,41 @@ class App {
     overview.addEventListener("pointerup", () => (isDragged = false));
   }
 
+  /** What is under the pointer may be something else when times, rows or what is known of them have changed. */
+  hoverAgain() {
+    const { pointer: x, pointerY: y } = this.timeline;
+    if (x >= 0 && !this.isDragged && this.hovered !== this.placeOf(this.timeline.at(x, y), x, y)) this.hover(x, y);
+  }
+
+  /** Tells what is at a place of the plot from what else may be there. */
+  placeOf({ line, run }, x, y) {
+    const { view, scroll } = this.timeline;
+    return [x, y, view.from, view.to, scroll, line?.row, line?.top, run?.event, run?.start_ns, run?.duration_ns].join();
+  }
+
   /** Shows what is under the pointer; its exact times when the pointer rests. */
   hover(x, y) {
     const { timeline } = this;
     const found = x < 0 ? {} : timeline.at(x, y);
     const isRow = found.line?.sort === "row";
-    timeline.hover = found.run && isRow ? { box: timeline.box(found.run) } : null;
+    const place = (this.hovered = this.placeOf(found, x, y));
+    timeline.hover = found.run && isRow ? found.run : null;
     clearTimeout(this.resting);
     this.tip(timeline.tell(found), x, y);
     timeline.redrawOverlay();
     const block = found.line?.counter?.stack ? timeline.blockAt(x, y) : null;
     if (block) this.tip(this.allocation(block), x, y);
-    if (found.line?.sort === "counter") this.resting = setTimeout(() => this.value(found, x, y, block), REST_MS);
-    if (found.run && isRow && found.run.row >= WORKED_FROM) this.resting = setTimeout(() => this.span(found, x, y), REST_MS);
+    // An answer is shown where the pointer is still on what was asked for.
+    const tip = (lines) => this.hovered === place && this.tip(lines, x, y);
+    if (found.line?.sort === "counter") this.resting = setTimeout(() => this.value(found, tip, block), REST_MS);
+    if (found.run && isRow && found.run.row >= WORKED_FROM) this.resting = setTimeout(() => this.span(found, tip), REST_MS);
     else if (found.run && isRow && found.run.row >= 0) {
       this.resting = setTimeout(async () => {
         const event = await server.event({ event: found.run.event, brief: true }).catch(() => null);
-        if (!event || timeline.pointer !== x) return;
-        timeline.hover = { box: timeline.box(event) };
+        if (!event || this.hovered !== place) return;
+        timeline.hover = event;
         const [name, many] = timeline.tell(found) ?? [];
-        this.tip([name, [duration(event.duration_ns), `at ${exact(event.start_ns)}`, many].filter(Boolean).join(" · ")], x, y);
+        tip([name, [duration(event.duration_ns), `at ${exact(event.start_ns)}`, many].filter(Boolean).join(" · ")]);
         timeline.redrawOverlay();
       }, REST_MS);
     }
@@ -736,28 +768,28 @@ class App {
   }
 
   /** Shows the exact times of what was worked out. */
-  async span({ run, when }, x, y) {
+  async span({ run, when }, tip) {
     const { timeline } = this;
     const near = (2 * timeline.view.length) / Math.max(timeline.width, 1);
     const found = await server.span(run.row, when, near).catch(() => null);
-    if (!found || timeline.pointer !== x) return;
+    if (!found) return;
     const size = found.bytes === null ? "" : bytes(found.bytes);
-    this.tip([timeline.nameOf(run.name), [size, duration(found.duration_ns), `at ${exact(found.start_ns)}`].filter(Boolean).join(" · ")], x, y);
+    tip([timeline.nameOf(run.name), [size, duration(found.duration_ns), `at ${exact(found.start_ns)}`].filter(Boolean).join(" · ")]);
   }
 
   /** Shows the exact value of a counter. */
-  async value({ line, when }, x, y, block) {
+  async value({ line, when }, tip, block) {
     const { timeline } = this;
     const pixel = timeline.view.length / Math.max(timeline.width, 1);
     const left = Math.floor((when - timeline.view.from) / pixel + 1e-6) * pixel + timeline.view.from;
     const found = await server.value(line.row, when, [left, left + pixel]).catch(() => null);
-    if (!found || timeline.pointer !== x) return;
+    if (!found) return;
     const { held, values, least, greatest } = found;
     const many = values > 1 ? `${count(values)} values in this pixel, ${least} to ${greatest}` : "";
     const times = held ? `since ${exact(held.since_ns)}, for ${duration(held.until_ns - held.since_ns)}` : "";
     const value = held && /\.c-(memory|pinned)$/.test(line.counter.key) ? `${valueOf(line.counter, Number(held.value))} (${count(held.value)} bytes)` : held && (line.counter.key.endsWith(".c-bandwidth") ? valueOf(line.counter, Number(held.value)) : held.value);
     const of = block ? this.allocation(block).join(", ") : "";
-    this.tip([`${line.counter.label} ${value ?? "has no value here"}`, [times, many, of].filter(Boolean).join(" · ")], x, y);
+    tip([`${line.counter.label} ${value ?? "has no value here"}`, [times, many, of].filter(Boolean).join(" · ")]);
   }
 
   tip(lines, x, y) {
@@ -846,7 +878,7 @@ class App {
   on_bookmark(fast, { key }) {
     const mark = this.timeline.marks[Number(key) - 1];
     if (mark) this.move((view) => view.set(mark[0] - view.length / 2, mark[0] + view.length / 2), true);
-    else this.say(`There are ${count(this.timeline.marks.length)} marks`);
+    else this.say(plural(this.timeline.marks.length, "mark is there", "marks are there"));
   }
   on_time() {
     askTime(this.trace.facts.span_ns, (at) => this.move((view) => view.set(at - view.length / 2, at + view.length / 2), true));

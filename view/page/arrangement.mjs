@@ -56,7 +56,7 @@ export function arranged(groups, { pins, hidden, order, words }) {
     return { ...group, tracks: left(group.tracks), counters: left(group.counters), all: group, isAll };
   });
   return {
-    pinned: pins.map((key) => found.get(key)).filter(Boolean),
+    pinned: pins.filter((key) => !hidden.includes(key)).map((key) => found.get(key)).filter(Boolean),
     groups: shown.filter((group) => group.isAll || group.tracks.length || group.counters.length),
   };
 }

@@ -1,7 +1,7 @@
 // The code of a kernel: what it needs, its instructions with the lines of the source, its basic blocks as a graph, and how often they ran.
 
-import { make, svg } from "./elements.mjs";
-import { bytes, count, duration, shown } from "./format.mjs";
+import { folded, make, svg } from "./elements.mjs";
+import { bytes, count, duration, plural, shown } from "./format.mjs";
 
 const MOST_LINES = 3000;
 const NODE = { width: 118, height: 34, right: 26, below: 30 };
@@ -44,9 +44,9 @@ export function heatOf(counted, { blocks, instructions }) {
     if (!begin) continue;
     const [executed, ticks] = [sum(rows, "executed"), sum(rows, "ticks")];
     const parts = [];
-    if (begin.waves !== null) parts.push(`${count(begin.waves)} waves`);
-    if (executed !== null) parts.push(`${count(executed)} instructions executed`);
-    if (ticks !== null) parts.push(`${count(ticks)} ticks`);
+    if (begin.waves !== null) parts.push(plural(begin.waves, "wave", "waves"));
+    if (executed !== null) parts.push(`${plural(executed, "instruction", "instructions")} executed`);
+    if (ticks !== null) parts.push(plural(ticks, "tick", "ticks"));
     of.set(address, { share: sum(rows, key) ?? 0, waves: begin.waves, text: parts.join(", ") });
   }
   const most = Math.max(1, ...[...of.values()].map(({ share }) => share));
@@ -91,7 +91,7 @@ export class Code {
   put(found, text) {
     const builds = found.builds.map((build) => this.build(build, heatOf(found.blocks, build.listing)));
     this.root.replaceChildren(...[
-      make("p", { class: "title" }, shown(text)),
+      make("div", { class: "title" }, folded(shown(text))),
       this.facts(found.facts),
       found.blocks ? this.counted(found.blocks) : null,
       ...found.missing.map((why) => make("p", { class: "soft" }, shown(why))),
@@ -116,8 +116,8 @@ export class Code {
   }
 
   counted(blocks) {
-    const executed = blocks.executed === null ? "" : `: ${count(blocks.executed)} instructions executed by waves`;
-    return make("p", { class: "soft" }, `Counted in ${count(blocks.dispatches)} dispatches${executed}. The darker, the more of them.`);
+    const executed = blocks.executed === null ? "" : `: ${plural(blocks.executed, "instruction", "instructions")} executed by waves`;
+    return make("p", { class: "soft" }, `Counted in ${plural(blocks.dispatches, "dispatch", "dispatches")}${executed}. The darker, the more of them.`);
   }
 
   build({ candidate, listing, all_instructions: all }, heat) {
@@ -140,7 +140,7 @@ export class Code {
     });
     const shownLines = Math.min(listing.instructions.length, MOST_LINES);
     return make("section", { class: "build" },
-      make("h2", {}, candidate ? `In its place: ${shown(candidate.candidate)}` : "The program's own", ` · ${shown(listing.target)} · ${count(all)} instructions, ${count(listing.blocks.length)} blocks`),
+      make("h2", {}, candidate ? `In its place: ${shown(candidate.candidate)}` : "The program's own", ` · ${shown(listing.target)} · ${plural(all, "instruction", "instructions")}, ${plural(listing.blocks.length, "block", "blocks")}`),
       this.lineHeat(listing, heat),
       make("div", { class: "both" }, lines, this.graph(listing, heat, lines)),
       all > shownLines ? make("p", { class: "soft" }, `The first ${count(shownLines)} instructions; the command below shows all.`) : null);
@@ -196,7 +196,7 @@ export class Code {
         svg("rect", { x, y, width: NODE.width, height: NODE.height, rx: 5 }),
         svg("rect", { x, y, width: NODE.width, height: NODE.height, rx: 5, class: "hot", "fill-opacity": (of?.share ?? 0) * 0.8 }),
         svg("text", { x: x + 8, y: y + 14 }, `${at}: ${block.instructions} insns`),
-        svg("text", { x: x + 8, y: y + 27, class: "soft" }, of ? (of.waves === null ? "" : `${count(of.waves)} waves`) : block.address.toString(16)),
+        svg("text", { x: x + 8, y: y + 27, class: "soft" }, of ? (of.waves === null ? "" : plural(of.waves, "wave", "waves")) : block.address.toString(16)),
         svg("title", {}, words));
       const go = () => {
         const line = lines.querySelector(`[data-block="${at}"]`);

@@ -3,7 +3,7 @@
 import { colourOfRatio } from "./colour.mjs";
 import { timeOf } from "./dialogs.mjs";
 import { figures, make } from "./elements.mjs";
-import { count, duration, shown } from "./format.mjs";
+import { count, duration, plural, shown } from "./format.mjs";
 import { server } from "./server.mjs";
 
 const SORTS = [["operations", "Operations"], ["calls", "Calls"], ["markers", "Markers"], ["all", "All"]];
@@ -151,7 +151,7 @@ export class Compare {
       ["B begins later by", this.shift < 0 ? `−${duration(-this.shift)}` : duration(this.shift)],
     ]));
     const hidden = found.all_names - found.names.length;
-    this.below.textContent = hidden > 0 ? `and ${count(hidden)} more names, which differ less` : found.names.length ? "" : "No events.";
+    this.below.textContent = hidden > 0 ? `and ${plural(hidden, "more name, which differs", "more names, which differ")} less` : found.names.length ? "" : "No events.";
     this.colour();
   }
 

@@ -2,7 +2,7 @@
 
 import { make } from "./elements.mjs";
 import { Choice } from "./choice.mjs";
-import { count, shown } from "./format.mjs";
+import { count, plural, shown } from "./format.mjs";
 import { Table } from "./table.mjs";
 
 const START = "select * from kernel limit 100";
@@ -66,7 +66,7 @@ export class Console {
       this.found = found;
       const event = new Map(found.events.map((one) => [one.at, one]));
       const cut = found.is_cut ? "; there are more: add a LIMIT or a WHERE" : "";
-      this.said.textContent = `${count(found.rows.length)} rows in ${count(found.took_ms)} ms${cut}`;
+      this.said.textContent = `${plural(found.rows.length, "row", "rows")} in ${count(found.took_ms)} ms${cut}`;
       this.button.disabled = !found.events.length;
       this.button.title = found.events.length ? "Rows with start and end, or with the id of an operation or call" : "No row has start and end, or the id of an operation or call";
       const table = new Table({

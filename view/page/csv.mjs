@@ -12,13 +12,15 @@ export function cell(value) {
 /** A table with its heads. */
 export const csv = (heads, rows) => [heads, ...rows].map((row) => row.map(cell).join(",")).join("\r\n") + "\r\n";
 
-/** A button that saves a table, which is made when it is pressed. */
+/** A button that saves a table, which is made when it is pressed; nothing where it cannot be made. */
 export function saveButton(name, table) {
   return make("button", {
     type: "button",
     title: "Save the table as a file of comma-separated values",
-    click: () => {
-      const [heads, rows] = table();
+    click: async () => {
+      const made = await table();
+      if (!made) return;
+      const [heads, rows] = made;
       const url = URL.createObjectURL(new Blob([csv(heads, rows)], { type: "text/csv" }));
       const link = make("a", { href: url, download: `${name}.csv` });
       document.body.append(link);

@@ -2,7 +2,7 @@
 
 import { marks } from "./axis.mjs";
 import { make } from "./elements.mjs";
-import { count, duration, percent, shown, time } from "./format.mjs";
+import { count, duration, percent, plural, shown, time } from "./format.mjs";
 import { BARS, BELOW, HEAD, ORDERS, busy, decoded, laidOut, ordered, rowAt, shareOf, sliceAt } from "./tracks.mjs";
 
 const element = (id) => document.getElementById(id);
@@ -239,9 +239,9 @@ function said(track, share) {
       const [from, to] = [part, part + 1].map((edge) => (edge / data.parts) * span_ns);
       lines.push(`from ${time(from, span_ns / data.parts)} to ${time(to, span_ns / data.parts)}: ${percent(shares[part] / 65535)} busy`);
     }
-    if (impossible) lines.push(`${count(impossible)} operations have impossible times and do not count`);
+    if (impossible) lines.push(`${plural(impossible, "operation has impossible times and does", "operations have impossible times and do")} not count`);
   }
-  lines.push(`${count(of.ops)} operations, ${count(of.calls)} calls${of.parts > 1 ? `, of ${of.parts} traces` : ""}`);
+  lines.push(`${plural(of.ops, "operation", "operations")}, ${plural(of.calls, "call or marker", "calls and markers")}${of.parts > 1 ? `, of ${of.parts} traces` : ""}`);
   if (of.own_clock) lines.push(`shown as if it had begun with its job: ${of.own_clock}`);
   return lines;
 }
@@ -318,9 +318,9 @@ function pressed(event) {
 }
 
 function facts() {
-  const sum = (of) => count(data.tracks.reduce((sum, track) => sum + track[of], 0));
+  const sum = (of) => data.tracks.reduce((sum, track) => sum + track[of], 0);
   const [tracks, jobs] = [data.tracks.length, data.jobs.length];
-  const words = [`${count(tracks)} ${tracks === 1 ? "rank" : "ranks"} of ${jobs} ${jobs === 1 ? "job" : "jobs"}`, `${sum("ops")} operations`];
+  const words = [`${plural(tracks, "rank", "ranks")} of ${plural(jobs, "job", "jobs")}`, plural(sum("ops"), "operation", "operations")];
   if (done < tracks) words.push(`${count(done)} read`);
   element("facts").textContent = words.join(" · ");
 }
@@ -328,7 +328,7 @@ function facts() {
 function health() {
   const far = data.tracks.filter((track) => track.own_clock).length;
   const lines = data.findings.map(shown);
-  if (far) lines.push(`${count(far)} ${far === 1 ? "rank is" : "ranks are"} shown as if begun with the job: clocks do not fit; the text at the pointer says why`);
+  if (far) lines.push(`${plural(far, "rank is", "ranks are")} shown as if begun with the job: clocks do not fit; the text at the pointer says why`);
   for (const [track, why] of failures) lines.push(`rank ${data.tracks[track].rank}: ${shown(why)}`);
   const most = 5;
   const more = lines.length > most ? [`and ${lines.length - most} more`] : [];

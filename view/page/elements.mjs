@@ -14,6 +14,15 @@ export function make(tag, attributes = {}, ...content) {
   return made;
 }
 
+/** Characters of a text that are shown at first. */
+const FOLDED_FROM = 600;
+
+/** A text; a long one has its begin, which opens to all of it. @param {string} text */
+export function folded(text) {
+  if (text.length <= FOLDED_FROM) return text;
+  return make("details", { class: "folded", title: text }, make("summary", {}, make("span", {}, `${text.slice(0, FOLDED_FROM)}…`)), text);
+}
+
 /** Names with a value each. */
 export const figures = (pairs) =>
   make("dl", { class: "figures" }, pairs.map(([name, value]) => make("div", {}, make("dt", {}, name), make("dd", {}, value))));

@@ -350,7 +350,7 @@ export const server = {
     names.sort((a, b) => (more.ascending ? order(a, b) : -order(a, b)) || a.name - b.name);
     const sorted = all.sort(ascending);
     const together = { concurrency: busy ? spent / busy : 0, most_at_once: mostAtOnce(inside), histogram: histogram(sorted) };
-    return { ...durations(sorted), busy_ns: busy, ...together, names: names.slice(0, MOST_NAMES), all_names: names.length };
+    return { ...durations(sorted), busy_ns: busy, ...together, names: more.all ? names : names.slice(0, MOST_NAMES), all_names: names.length };
   },
   async events(time, rows, { order = "start", ascending, ...more }) {
     const found = [...selected(times(time), rows, more)];

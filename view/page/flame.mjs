@@ -3,7 +3,7 @@
 import { colourOf } from "./colour.mjs";
 import { make } from "./elements.mjs";
 import { Choice } from "./choice.mjs";
-import { count, duration, percent, shown } from "./format.mjs";
+import { duration, percent, plural, shown } from "./format.mjs";
 
 const ROW = 19;
 const LEAST = 2;
@@ -76,11 +76,11 @@ export class Flame {
       const tree = await this.server.tree(this.of, time, this.choice.source, this.asking.signal);
       this.tree = tree;
       this.focus = null;
-      const where = time ? (isSelected ? "in the selected time" : "in the time seen") : "in all of the trace";
-      const left = tree.left_out ? `; ${count(tree.left_out)} frames are too small to be seen` : "";
+      const where = time ? (isSelected ? "in the selected time" : "in the time seen") : "in the trace";
+      const left = tree.left_out ? `; ${plural(tree.left_out, "frame is", "frames are")} too small to be seen` : "";
       this.said.textContent = tree.nodes.length
         ? `${duration(tree.total_ns)} of ${this.of === "gpu" ? "operations that calls launched" : "threads in calls"} which begin ${where}${left}`
-        : `Nothing begins ${where}.`;
+        : `No call ${this.of === "gpu" ? "that launched an operation " : ""}begins ${where}.`;
       this.command.textContent = shown(tree.command);
       this.draw();
     } catch (error) {

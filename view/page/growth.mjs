@@ -46,6 +46,8 @@ export class Growth {
     if (now.note) status.textContent = shown(now.note);
     else if (!now.is_whole) status.textContent = `A part is shown: ${percent(Math.min(1, now.rows / Math.max(now.of, 1)))} of ${count(now.of)} rows are read`;
     else status.textContent = now.is_live ? "Live" : "";
+    // The header has no room for long sentences.
+    status.title = status.textContent;
     button.setAttribute("aria-pressed", String(this.isFollowing));
     if (now.note) button.remove();
   }

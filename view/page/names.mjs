@@ -4,7 +4,7 @@ import { figures, make } from "./elements.mjs";
 import { KIND_WORDS } from "./colour.mjs";
 import { Choice } from "./choice.mjs";
 import { saveButton } from "./csv.mjs";
-import { count, duration, exact, percent, shown } from "./format.mjs";
+import { count, duration, exact, percent, plural, shown } from "./format.mjs";
 import { Table } from "./table.mjs";
 
 const COLUMNS = [
@@ -16,11 +16,12 @@ const REST_MS = 150;
 export class Names {
   /**
    * @param {import("./panes.mjs").Panes} panes
-   * @param {{measure: () => void, next: (name: number, isBack: boolean) => void}} does
+   * @param {{measure: () => void, all: () => Promise<any>, next: (name: number, isBack: boolean) => void}} does
    */
-  constructor(panes, { measure, next }) {
+  constructor(panes, { measure, all, next }) {
     this.panes = panes;
     this.measure = measure;
+    this.all = all;
     this.next = next;
     this.asked = { by: "total", ascending: false, sort: "all", q: "", source: 0 };
     /** The order of events one by one. */
@@ -34,7 +35,7 @@ export class Names {
       },
     });
     this.sorts = SORTS.map(([sort, word]) => make("button", { type: "button", click: () => this.ask({ sort }) }, word));
-    this.save = saveButton("names", () => this.forFile());
+    this.save = saveButton("names", () => this.forFile().catch((error) => this.failed(error.message)));
     this.toggle = make("button", { type: "button", "aria-pressed": "false", click: () => this.each(!this.isEach) }, "Each event");
     this.isEach = false;
     this.heads = COLUMNS.map(([by, word], at) =>
@@ -92,8 +93,8 @@ export class Names {
       name: "events",
       columns: [
         { name: "name", order: "name", value: ({ name }) => names[name] ?? "", chip: ({ name }) => panes.chip(name) },
-        { name: "begin", order: "start", isNumber: true, value: ({ start }) => start, text: ({ start }) => exact(start) },
-        { name: "duration", order: "duration", isNumber: true, value: ({ length }) => length, text: ({ length }) => duration(length) },
+        { name: "begin", head: "begin_ns", order: "start", isNumber: true, value: ({ start }) => start, text: ({ start }) => exact(start) },
+        { name: "duration", head: "duration_ns", order: "duration", isNumber: true, value: ({ length }) => length, text: ({ length }) => duration(length) },
         { name: "kind", order: "kind", value: ({ name }) => KIND_WORDS[kinds[name]] ?? "" },
         { name: "where", order: "row", value: ({ row }) => panes.place({ row }) },
         { name: "id", order: "id", isNumber: true, value: ({ id }) => id },
@@ -113,11 +114,11 @@ export class Names {
     table.draw();
   }
 
-  /** The table for a file: times in ns. */
-  forFile() {
+  /** The table for a file: all names, times in ns. */
+  async forFile() {
     const { names } = this.panes.timeline;
     const heads = ["name", "count", "total_ns", "mean_ns", "p50_ns", "p99_ns", "max_ns"];
-    return [heads, (this.found?.names ?? []).map((of) => [names[of.name] ?? "", ...heads.slice(1).map((head) => of[head])])];
+    return [heads, (await this.all()).names.map((of) => [names[of.name] ?? "", ...heads.slice(1).map((head) => of[head])])];
   }
 
   /** How many events are how long, as bars. */
@@ -129,7 +130,7 @@ export class Names {
         const bar = make("span", { class: "bar" });
         bar.style.height = `${Math.max(bin.count ? 1 : 0, Math.round((38 * bin.count) / most))}px`;
         const to = bin.to_ns === null ? "" : ` to ${duration(bin.to_ns)}`;
-        return make("span", { class: "bin", title: `${count(bin.count)} events of ${duration(bin.from_ns)}${to}` }, bar, make("span", { class: "soft" }, duration(bin.from_ns).replace(/\.0+ /, " ")));
+        return make("span", { class: "bin", title: `${plural(bin.count, "event", "events")} of ${duration(bin.from_ns)}${to}` }, bar, make("span", { class: "soft" }, duration(bin.from_ns).replace(/\.0+ /, " ")));
       }));
   }
 
@@ -150,10 +151,11 @@ export class Names {
     this.body.replaceChildren(...found.names.map((of) => {
       const bar = make("span", { class: "share" });
       bar.style.width = `${Math.max(1, (90 * of.total_ns) / greatest)}px`;
+      const name = shown(names[of.name] ?? "");
       const link = make("button", {
-        type: "button", class: "link", "data-name": String(of.name), title: "Go to the next one; with Shift to the one before",
+        type: "button", class: "link", "data-name": String(of.name), title: `${name}\nGo to the next one; with Shift to the one before`,
         click: (event) => this.next(of.name, event.shiftKey),
-      }, panes.chip(of.name), shown(names[of.name] ?? ""));
+      }, panes.chip(of.name), make("span", {}, name));
       return make("tr", {},
         make("td", {}, link), digits(count(of.count)), digits(duration(of.total_ns)),
         digits(percent(of.total_ns / Math.max(found.total_ns, 1))), make("td", {}, bar),
@@ -169,6 +171,6 @@ export class Names {
       ["longest", duration(found.max_ns)],
     ]), ...(bars ? [bars] : []));
     const hidden = found.all_names - found.names.length;
-    this.below.textContent = hidden > 0 ? `and ${count(hidden)} more names` : found.count ? "" : "No events.";
+    this.below.textContent = hidden > 0 ? `and ${plural(hidden, "more name", "more names")}, which CSV has too` : found.count ? "" : "No events.";
   }
 }

@@ -2,14 +2,14 @@
 // only, never markup.
 
 import { KIND_WORDS, LOST, STOPPED, colourOf } from "./colour.mjs";
-import { figures, make } from "./elements.mjs";
-import { bytes, count, duration, exact, number, shown } from "./format.mjs";
+import { figures, folded, make } from "./elements.mjs";
+import { bytes, count, duration, exact, number, plural, shown } from "./format.mjs";
 import { Marks } from "./marks.mjs";
 import { Names } from "./names.mjs";
 
 function pairsTable(pairs) {
   return make("table", {}, pairs.map(([name, value]) =>
-    make("tr", {}, make("th", { scope: "row" }, shown(name)), make("td", {}, shown(value)))));
+    make("tr", {}, make("th", { scope: "row" }, shown(name)), make("td", {}, folded(shown(value))))));
 }
 
 /** Panes from left to right, those that not every page has among them. */
@@ -17,7 +17,7 @@ const ORDER = ["details", "selection", "compare", "flame", "reports", "sql", "co
 
 export class Panes {
   /** @param {import("./timeline.mjs").Timeline} timeline */
-  constructor(timeline, { select, tab, measure, next, marks, asRows, explain }) {
+  constructor(timeline, { select, tab, measure, all, next, marks, asRows, explain }) {
     this.timeline = timeline;
     this.select = select;
     this.asRows = asRows;
@@ -26,7 +26,7 @@ export class Panes {
     this.looked = new Map();
     this.onTab = tab;
     this.tab = "details";
-    this.names = new Names(this, { measure, next });
+    this.names = new Names(this, { measure, all, next });
     this.marks = new Marks(timeline, marks);
     this.contents = { details: this.nothing(), selection: this.names.root, search: null, marks: this.marks.root, trace: this.trace() };
     this.pane = document.getElementById("pane");
@@ -113,7 +113,7 @@ export class Panes {
           make("ul", { class: "links" }, links, more > 0 ? make("li", { class: "soft" }, `and ${count(more)} more`) : null))
       : null;
     this.put("details", make("div", {},
-      make("p", { class: "title" }, this.chip(event.name), shown(event.text)),
+      make("div", { class: "title" }, this.chip(event.name), folded(shown(event.text))),
       figures([
         ["duration", duration(event.duration_ns)],
         ["begin", exact(event.start_ns)],
@@ -208,7 +208,7 @@ export class Panes {
         make("td", { class: "number" }, duration(hit.duration_ns)),
         make("td", {}, shown(this.place(hit)))));
     this.put("search", make("div", {},
-      make("p", { class: "soft" }, `${count(found.count)} events of ${count(found.names.length)} names${found.count > rows.length ? `; the first ${count(rows.length)} by start` : ""}`),
+      make("p", { class: "soft" }, `${plural(found.count, "event", "events")} of ${plural(found.names.length, "name", "names")}${found.count > rows.length ? `; the first ${count(rows.length)} by start` : ""}`),
       found.hits.length ? make("p", {}, make("button", {
         type: "button",
         click: () => this.asRows(found),
@@ -227,8 +227,8 @@ export class Panes {
   trace() {
     const { facts, groups } = this.timeline.trace;
     const tracks = groups.flatMap((group) => [
-      ...group.tracks.map((track) => [`${group.label} · ${track.label}`, `${count(track.events)} events`]),
-      ...group.counters.map((counter) => [`${group.label} · ${counter.label}`, `${count(counter.values)} values, ${number(counter.least)} to ${number(counter.greatest)}`]),
+      ...group.tracks.map((track) => [`${group.label} · ${track.label}`, plural(track.events, "event", "events")]),
+      ...group.counters.map((counter) => [`${group.label} · ${counter.label}`, `${plural(counter.values, "value", "values")}, ${number(counter.least)} to ${number(counter.greatest)}`]),
     ]);
     return make("div", {},
       figures([

@@ -2,7 +2,7 @@
 
 import { figures, make } from "./elements.mjs";
 import { Choice } from "./choice.mjs";
-import { bytes, count, duration, number, shown } from "./format.mjs";
+import { bytes, count, duration, number, plural, shown } from "./format.mjs";
 import { Table } from "./table.mjs";
 
 export const REPORTS = [
@@ -96,6 +96,7 @@ export class Reports {
     const keys = (heads ?? [...all]).filter(isThere);
     const columns = keys.map((key) => ({
       name: words(key),
+      head: key,
       isNumber: records.some((record) => typeof record[key] === "number"),
       value: (record) => (isScalar(record[key]) ? record[key] : JSON.stringify(record[key])),
       text: (record) => readable(key, isScalar(record[key]) ? record[key] : JSON.stringify(record[key])),
@@ -184,7 +185,7 @@ export class Reports {
     const facts = contents.sessions.flatMap((session) => Object.entries(session.facts ?? {}).map(([fact, value]) => ({ session: session.session, fact, value })));
     return [
       lost.length ? this.table("Lost while recording", lost) : make("p", {}, "No records were lost while recording."),
-      contents.launches_without_op ? make("p", {}, `${count(contents.launches_without_op)} launches have no operation.`) : null,
+      contents.launches_without_op ? make("p", {}, `${plural(contents.launches_without_op, "launch has", "launches have")} no operation.`) : null,
       this.table("Sessions", sessions),
       this.table("GPUs", contents.gpus.map(({ queues, ...gpu }) => ({ ...gpu, queues: queues?.length }))),
       this.table("Operations", contents.operations),

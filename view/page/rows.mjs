@@ -2,7 +2,7 @@
 
 import { asFound, moved, toggled } from "./arrangement.mjs";
 import { make } from "./elements.mjs";
-import { count, shown } from "./format.mjs";
+import { count, plural, shown } from "./format.mjs";
 
 const REST_MS = 150;
 
@@ -32,6 +32,10 @@ export class Rows {
     this.filter = /** @type {HTMLInputElement} */ (document.getElementById("rows"));
     this.hidden = document.getElementById("hidden");
     timeline.labels.does = (tool, key) => this.use(tool, key);
+    // Keys are about what the pointer or the focus was moved to last.
+    const middle = document.getElementById("middle");
+    middle.addEventListener("pointermove", () => (this.isFocusNewer = false));
+    middle.addEventListener("focusin", ({ target }) => (this.isFocusNewer = Boolean(target.closest(".label"))));
     this.filter.addEventListener("input", () => {
       clearTimeout(this.typing);
       this.typing = setTimeout(() => this.change({ words: this.filter.value.trim() }), REST_MS);
@@ -112,17 +116,21 @@ export class Rows {
   mark() {
     const { hidden } = this.timeline.arrangement;
     this.hidden.hidden = !hidden.length;
-    this.hidden.textContent = `Show ${count(hidden.length)} hidden`;
+    this.hidden.textContent = `${count(hidden.length)} hidden`;
   }
 
   use(tool, key) {
     const { timeline } = this;
     const { arrangement } = timeline;
+    const { isFocusNewer } = this;
+    const focused = document.activeElement?.closest?.(".label")?.dataset.key;
     if (tool === "pin") this.change({ pins: toggled(arrangement.pins, key) });
     else if (tool === "hide" && timeline.own.has(key)) timeline.makeOwn(key, "", "", null);
     else if (tool === "hide") this.change({ hidden: toggled(arrangement.hidden, key) });
     else this.move(key, tool === "up" ? -1 : 1);
-    timeline.labels.focus(key);
+    // Labels are made anew: the one with the focus gets it again.
+    if (focused) timeline.labels.focus(focused);
+    this.isFocusNewer = isFocusNewer;
     this.say({ pin: arrangement.pins.includes(key) ? "pinned" : "not pinned", hide: "hidden", up: "moved up", down: "moved down" }[tool]);
   }
 
@@ -161,19 +169,20 @@ export class Rows {
     timeline.arrange();
   }
 
-  /** The key of the row under the pointer, otherwise of the row of the selected event. */
+  /** The key of the row under the pointer or with the focus, which of them is the newer; otherwise of the row of the selected event. */
   get pointed() {
     const { timeline } = this;
-    const focused = document.activeElement?.closest?.("[data-key]")?.dataset.key;
-    if (focused) return focused;
-    const line = timeline.pointer >= 0 ? timeline.at(timeline.pointer, timeline.pointerY).line : timeline.lineOf.get(timeline.selected?.row);
-    return line && line.sort !== "node" ? (line.counter ?? line.track ?? line.group).key : null;
+    const keyOf = (line) => (line && line.sort !== "node" ? (line.counter ?? line.track ?? line.group).key : null);
+    const focused = document.activeElement?.closest?.(".label:not(.node)")?.dataset.key;
+    const under = document.querySelector(".label:not(.node):hover")?.dataset.key
+      ?? (timeline.pointer >= 0 ? keyOf(timeline.at(timeline.pointer, timeline.pointerY).line) : null);
+    return (this.isFocusNewer ? (focused ?? under) : (under ?? focused)) ?? keyOf(timeline.lineOf.get(timeline.selected?.row));
   }
 
   /** Shows events of the page's own as a group of rows. */
   add(key, label, detail, events) {
     this.timeline.makeOwn(key, label, detail, events);
     this.timeline.scrollTo(0);
-    this.say(`${shown(label)}: ${count(events.length)} events are rows at the top`);
+    this.say(`${shown(label)}: ${plural(events.length, "event is", "events are")} in rows at the top`);
   }
 }

@@ -5,6 +5,7 @@
  * @typedef {[string, number, number] | [string]} Part key of a track, and the first and the last of its rows, if they are not all
  * @typedef {object} State
  * @property {[number, number] | null} t times that are looked at, ns; null: all
+ * @property {boolean} isAll whether it is said that all is looked at: otherwise an address with an event leads to that
  * @property {string | null} sel selected event: `op:ID` or `call:ID`, of a second trace with `b.` in front
  * @property {[number, number] | null} range selected times
  * @property {Part[] | null} parts rows of the selected times; null: all
@@ -23,7 +24,7 @@
  * @property {string} tab pane
  */
 
-export const START = Object.freeze({ t: null, sel: null, range: null, parts: null, q: "", closed: null, marks: Object.freeze([]), shift: null, cursors: Object.freeze([null, null]), pins: null, hidden: null, order: null, rows: "", derived: Object.freeze([]), ask: "", askOf: 0, tab: "details" });
+export const START = Object.freeze({ t: null, isAll: false, sel: null, range: null, parts: null, q: "", closed: null, marks: Object.freeze([]), shift: null, cursors: Object.freeze([null, null]), pins: null, hidden: null, order: null, rows: "", derived: Object.freeze([]), ask: "", askOf: 0, tab: "details" });
 
 const TABS = ["details", "selection", "compare", "flame", "reports", "sql", "code", "search", "marks", "trace"];
 const DERIVED = ["streams", "markers", "graphs", "memory", "bandwidth"];
@@ -36,6 +37,7 @@ export function toFragment(state) {
   const parts = [];
   const times = ([from, to]) => `${Math.round(from)},${Math.round(to)}`;
   if (state.t) parts.push(`t=${times(state.t)}`);
+  else if (state.isAll) parts.push("t=all");
   if (state.sel) parts.push(`sel=${state.sel}`);
   if (state.range) parts.push(`range=${times(state.range)}`);
   if (state.range && state.parts) parts.push(`in=${state.parts.map(([key, ...rows]) => [encodeURIComponent(key), ...rows].join(":")).join(",")}`);
@@ -82,6 +84,7 @@ export function fromFragment(fragment) {
     const numbers = value.split(",").map(Number);
     const isTimes = numbers.length === 2 && numbers.every(Number.isSafeInteger) && numbers[0] < numbers[1];
     if (key === "t" && isTimes) state.t = numbers;
+    if (key === "t" && value === "all") state.isAll = true;
     if (key === "range" && isTimes) state.range = numbers;
     if (key === "in") state.parts = partsOf(value);
     if (key === "sel" && /^(b\.)?(op|call):-?\d{1,19}$/.test(value)) state.sel = value;

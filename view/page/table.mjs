@@ -1,7 +1,7 @@
 // Tables of any width and length: only the rows that are seen are elements. To sort by a click on a head, to go through by keys, to save.
 
 import { make } from "./elements.mjs";
-import { count, shown } from "./format.mjs";
+import { plural, shown } from "./format.mjs";
 import { saveButton } from "./csv.mjs";
 
 const ROW = 21;
@@ -13,6 +13,7 @@ let tables = 0;
 /**
  * @typedef {object} Column
  * @property {string} name
+ * @property {string} [head] what a file calls it, where its unit is to be said
  * @property {boolean} [isNumber]
  * @property {(row: any) => any} value what it is sorted and saved by
  * @property {(row: any) => string} [text] what is shown
@@ -43,7 +44,7 @@ export class Table {
     this.scroller.style.maxHeight = `${height}px`;
     this.space.style.height = `${rows.length * ROW}px`;
     this.root = make("div", { class: "virtual" },
-      make("p", { class: "soft" }, `${count(rows.length)} ${rows.length === 1 ? "row" : "rows"} `, saveButton(name.replace(/\W+/g, "-").toLowerCase(), () => [columns.map((one) => one.name), this.rows.map((row) => columns.map((one) => one.value(row)))])),
+      make("p", { class: "soft" }, `${plural(rows.length, "row", "rows")} `, saveButton(name.replace(/\W+/g, "-").toLowerCase(), () => [columns.map((one) => one.head ?? one.name), this.rows.map((row) => columns.map((one) => one.value(row)))])),
       this.scroller);
     const widths = columns.map(({ name: head, isNumber, text, value }) => {
       const shownText = text ?? ((row) => String(value(row) ?? ""));

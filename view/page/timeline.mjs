@@ -60,6 +60,7 @@ export class Timeline {
     this.waits = null;
     /** The selected time, and its rows where they are not all. */
     this.choose(null);
+    /** The event or run under the pointer. @type {{row: number, start_ns: number, duration_ns: number} | null} */
     this.hover = null;
     /** Which events are found by a search, while there is one. @type {((name: number, event: number) => boolean) | null} */
     this.isHit = null;
@@ -593,7 +594,8 @@ export class Timeline {
       context.restore();
       outline(box, 2);
     }
-    if (this.hover?.box) outline(this.hover.box, 1);
+    const hovered = this.hover && this.box(this.hover);
+    if (hovered) outline(hovered, 1);
     if (this.pointer !== undefined && this.pointer >= 0) {
       context.fillStyle = theme.soft;
       context.globalAlpha = 0.5;

@@ -537,7 +537,7 @@ fn names_of_the_trace_are_texts_and_losses_come_first() {
         health.as_str().unwrap().contains("12 records were lost while recording (12 <b>budget)"),
         "{health}"
     );
-    assert!(health.as_str().unwrap().contains("1 rows with impossible times"), "{health}");
+    assert!(health.as_str().unwrap().contains("1 row with impossible times"), "{health}");
     let title = browser.get("document.querySelector('#pane .title').innerText");
     assert_eq!(title.as_str(), Some("a\\x1b[2J\\u{202e}b\\n=1+1"));
     assert_eq!(browser.get("typeof window.hacked").as_str(), Some("undefined"));
@@ -577,7 +577,7 @@ fn arrows_go_behind_labels_and_what_is_far_is_left_out_and_said() {
         assert!(all > 500, "{times}: {all} pixels");
     }
     let health = browser.get("document.getElementById('health').innerText");
-    assert!(health.as_str().unwrap().contains("1 rows that begin or end days away"), "{health}");
+    assert!(health.as_str().unwrap().contains("1 row that begins or ends days away"), "{health}");
     assert_eq!(browser.get("rpdTest.groups()[1].tracks[0].events"), 1);
 }
 
@@ -660,7 +660,7 @@ fn sensors_and_queue_depth_are_drawn_and_shown_exactly() {
         browser.wait(&format!("{tip}.includes('{}') && {tip}.includes('{}')", words[0], words[1]));
     }
     let health = browser.get("document.getElementById('health').innerText");
-    assert!(health.as_str().unwrap().contains("1 values of sensors are no numbers"), "{health}");
+    assert!(health.as_str().unwrap().contains("1 value of a sensor is no number"), "{health}");
     assert_eq!(browser.get("typeof window.hacked").as_str(), Some("undefined"));
     assert_eq!(browser.console(), Vec::<String>::new());
 }
@@ -902,6 +902,11 @@ fn a_trace_that_grows_is_followed_until_people_move_away() {
     fs::remove_file(dir.path(&trace)).unwrap();
     dir.trace("t.rpd", "");
     browser.wait("document.getElementById('growth').innerText.startsWith('No longer followed: the trace was replaced')");
+    // The header has room for it.
+    assert_eq!(
+        browser.get("document.querySelector('header').scrollWidth <= innerWidth && document.getElementById('growth').title.endsWith('start rpd view again')"),
+        true
+    );
     viewed.signal("-INT");
     assert!(viewed.ended().success());
 }

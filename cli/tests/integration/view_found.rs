@@ -263,3 +263,95 @@ fn labels_are_elements_where_they_are_seen() {
     );
     assert_eq!(browser.console(), Vec::<String>::new());
 }
+
+#[test]
+fn an_address_with_an_event_keeps_that_all_is_seen() {
+    let dir = Dir::new();
+    let trace = dir.trace("t.rpd", &ops(20, ["0", "0", "n * 1000", "n * 1000 + 900"]));
+    let Some((browser, viewed)) = viewed_at(&dir, &trace, "#t=0,9000") else { return };
+    browser.get("document.getElementById('plot').focus()");
+    browser.press(&["0"]);
+    browser.get("rpdTest.choose(3)");
+    browser.wait("location.hash.includes('sel=') && rpdTest.state().t === null");
+    browser.wait("location.hash.startsWith('#t=all&sel=op:')");
+    let there = browser.get("location.hash").as_str().unwrap().to_string();
+    browser.open("about:blank");
+    opened(&browser, &format!("{}{there}", viewed.url));
+    assert_eq!(browser.get("[rpdTest.state().t, rpdTest.state().sel]"), json!([null, "op:4"]));
+    // An address with nothing but an event leads to that.
+    browser.open("about:blank");
+    opened(&browser, &format!("{}#sel=op:4", viewed.url));
+    assert!(browser.get("rpdTest.state().t[1] - rpdTest.state().t[0] < 9000") == true);
+}
+
+#[test]
+fn what_is_under_the_pointer_is_said_also_when_keys_move_the_times() {
+    let dir = Dir::new();
+    let trace = dir.trace("t.rpd", &ops(20, ["0", "0", "n * 1000", "n * 1000 + 1000"]));
+    let Some((browser, _viewed)) = viewed_at(&dir, &trace, "#t=1000,5000") else { return };
+    let plot = numbers(&browser.get(SELECTED));
+    let line = numbers(&browser.get(
+        "rpdTest.lines().filter((line) => line.sort === 'row').map((line) => line.top + line.height / 2)",
+    ));
+    browser.get("document.getElementById('plot').focus()");
+    let begins = |at: &str| {
+        browser.wait(&format!("document.getElementById('tip').innerText.includes('at {at}') && !document.getElementById('tip').hidden"));
+    };
+    browser.point((plot[0] + plot[2] * 0.4, plot[1] + line[0]));
+    begins("2 us");
+    browser.press(&["d", "d"]);
+    begins("3 us");
+    // Zoomed in, the outline is as wide as the operation is now.
+    browser.press(&["w", "w", "w"]);
+    browser.wait("(() => { const { timeline } = rpd.app; const { left, right } = timeline.box(timeline.hover); return timeline.hover.start_ns === 3000 && Math.abs((right - left) / timeline.width - 1000 / timeline.view.length) < 0.01; })()");
+    assert_eq!(browser.console(), Vec::<String>::new());
+}
+
+#[test]
+fn tables_are_saved_with_all_names_and_with_units() {
+    let dir = Dir::new();
+    let names = "WITH RECURSIVE N(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM N WHERE n < 600)
+         INSERT INTO rocpd_string (id, string) SELECT 100 + n, 'name ' || n FROM N; UPDATE rocpd_op SET description_id = 100 + id";
+    let long = "x".repeat(5000);
+    let trace = dir.trace(
+        "t.rpd",
+        &format!(
+            "{}{names}; UPDATE rocpd_string SET string = '{long}' WHERE id = 104",
+            ops(600, ["0", "0", "n * 1000", "n * 1000 + n"])
+        ),
+    );
+    let Some((browser, _viewed)) = viewed_at(&dir, &trace, "#tab=selection") else { return };
+    browser.get("URL.createObjectURL = (blob) => { blob.text().then((text) => (window.saved = text.split('\\r\\n'))); return '#'; }");
+    browser.wait("document.querySelectorAll('.names tbody tr').length === 500");
+    assert!(
+        browser.get(
+            "document.getElementById('pane').innerText.includes('and 100 more names, which CSV has too')"
+        ) == true
+    );
+    assert!(
+        browser
+            .get("[...document.querySelectorAll('.names tbody tr')].every((row) => row.offsetHeight < 70)")
+            == true
+    );
+    press(&browser, "CSV");
+    browser.wait("window.saved?.length === 602 && window.saved[0].startsWith('name,count,total_ns')");
+    press(&browser, "Each event");
+    browser.wait("document.querySelector('.names .virtual') !== null");
+    browser.get("document.querySelector('.names .virtual p button').click()");
+    browser.wait("window.saved[0] === 'name,begin_ns,duration_ns,kind,where,id'");
+    // A long name leaves room for what else is known; all of it is there when it is opened.
+    browser.get("location.hash = 'sel=op:4'");
+    let title = "document.querySelector('#pane .title')";
+    browser.wait(&format!(
+        "{title}?.offsetHeight < 200 && {title}.querySelector('details').title.length === 5000"
+    ));
+    browser.get(&format!("{title}.querySelector('summary').click()"));
+    browser.wait(&format!("{title}.innerText.includes('{long}')"));
+    assert_eq!(
+        browser.get(
+            "document.getElementById('facts').innerText.includes('0 calls and markers · 600 operations')"
+        ),
+        true
+    );
+    assert_eq!(browser.console(), Vec::<String>::new());
+}

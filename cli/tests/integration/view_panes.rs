@@ -173,8 +173,36 @@ fn rows_are_pinned_hidden_moved_and_filtered_and_the_address_keeps_it() {
     browser.point((plot[0] + 200.0, plot[1] + 9.0));
     browser.press(&["p"]);
     browser.wait("rpdTest.lines().every((line) => !line.isPinned)");
+    // One key takes no row from another: what is under the pointer then is hidden, also what is pinned.
+    let pin = || browser.get(&format!("rpd.app.rows.use('pin', '{queue}')"));
+    pin();
+    let label = "document.querySelector('#pinned .label .open')";
+    browser.get(&format!("{label}.focus()"));
+    browser.point((plot[0] + 220.0, plot[1] + 9.0));
+    browser.press(&["h"]);
+    browser.wait(&format!(
+        "rpdTest.state().hidden?.join() === '{queue}' && rpdTest.lines().every((line) => line.track !== '{queue}')"
+    ));
+    browser.point((plot[0] + 240.0, plot[1] + plot[3] / 2.0));
+    let under = "(() => { const { track, counter, group } = rpdTest.under(240, document.getElementById('plot').clientHeight / 2).line; return (counter ?? track ?? group).key; })()";
+    let second = browser.get(under);
+    browser.press(&["p"]);
+    browser.wait(&format!("rpdTest.state().pins?.includes({second})"));
+    let third = browser.get(under);
+    assert_ne!(third, second);
+    browser.press(&["h"]);
+    browser.wait(&format!("rpdTest.state().hidden?.join() === ['{queue}', {third}].join()"));
+    // The button that shows them has one line, and the text beside it has its place.
+    assert_eq!(
+        browser.get("(() => { const [button, beside, corner] = ['hidden', 'window', 'corner'].map((id) => document.getElementById(id).getBoundingClientRect()); return [document.getElementById('hidden').textContent, button.height < 26, beside.right <= corner.right, beside.left >= button.right]; })()"),
+        json!(["2 hidden", true, true, true])
+    );
+    browser.get("document.getElementById('hidden').click()");
+    browser.wait(&format!("rpdTest.lines().some((line) => line.isPinned && line.track === '{queue}')"));
+    browser.get("rpdTest.state().pins.filter((key) => key !== 'none').forEach((key) => document.querySelector(`#pinned [data-key=\"${key}\"] [data-tool=pin]`).click())");
+    browser.wait("rpdTest.lines().every((line) => !line.isPinned)");
     // The next time a trace of this shape is opened here, it looks the same.
-    tool(queue, "pin");
+    pin();
     browser.open("about:blank");
     opened(&browser, &viewed.url);
     assert_eq!(browser.get(pinned)[0], json!([queue, 0]));

@@ -118,6 +118,12 @@ test("the address says what is looked at, and what is wrong in it is left out", 
   }
 });
 
+test("an address with an event keeps that all is looked at", () => {
+  assert.equal(toFragment({ ...START, sel: "op:7", isAll: true }), "#t=all&sel=op:7");
+  assert.deepEqual(fromFragment("#t=all&sel=op:7"), { ...START, sel: "op:7", isAll: true });
+  assert.equal(fromFragment("#sel=op:7").isAll, false);
+});
+
 test("what is not shown is counted, and the page says how it is seen", () => {
   const facts = { file: "a.rpd", lost: [], launches_without_op: 0, impossible: 1, outliers: 0, far: 200, far_from_ns: "12961000000000000", no_numbers: 0 };
   const said = health({ traces: [{ facts }] }, true);

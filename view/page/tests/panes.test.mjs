@@ -35,6 +35,7 @@ test("what is pinned stands above and not twice, what is hidden nowhere", () => 
   const found = arranged(GROUPS, { ...asFound(), pins: ["g0.c", "g0.1", "gone"], hidden: ["p2", "p1.2"] });
   assert.deepEqual(keys(found), ["p1 p1.1", "g0 g0.0"]);
   assert.deepEqual(found.pinned.map(({ group, track: of, counter }) => [group.key, (of ?? counter).key]), [["g0", "g0.c"], ["g0", "g0.1"]]);
+  assert.deepEqual(arranged(GROUPS, { ...asFound(), pins: ["g0.1"], hidden: ["g0.1"] }).pinned, []);
 });
 
 test("a filter leaves groups whose name has all words, otherwise their rows that have them", () => {
