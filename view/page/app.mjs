@@ -1,7 +1,6 @@
 // The page: reads the trace, wires what people do to the timeline and the panes, keeps the address.
 
 import { Code } from "./code.mjs";
-import { Compare } from "./compare.mjs";
 import { Console } from "./console.mjs";
 import { askTime, showKeys } from "./dialogs.mjs";
 import { make } from "./elements.mjs";
@@ -80,7 +79,8 @@ async function read() {
 }
 
 class App {
-  constructor(trace) {
+  /** @param Compare the class of the pane that compares, where there are several traces */
+  constructor(trace, Compare) {
     this.trace = trace;
     server.version = trace.version;
     this.timeline = new Timeline(trace, server, failed);
@@ -104,7 +104,7 @@ class App {
         leave: () => element("plot").focus(),
       },
     });
-    this.compare = trace.traces.length > 1 ? new Compare(this) : null;
+    this.compare = Compare ? new Compare(this) : null;
     if (this.compare) {
       this.panes.add("compare", "Compare", this.compare.root, () => this.compare.measure());
       this.firstShift = this.compare.shift;
@@ -931,7 +931,8 @@ async function main() {
   const trace = await read();
   message("");
   tell(trace);
-  const app = new App(trace);
+  const { Compare } = trace.traces.length > 1 ? await import("./compare.mjs") : {};
+  const app = new App(trace, Compare);
   // For tests in a browser, and for who looks into the page.
   window.rpd = { app, server };
   await app.start();
