@@ -253,7 +253,8 @@ fn what_was_done_is_reported_to_people_too() {
     let trace = sound(&dir, "t.rpd");
     dir.open(&trace)
         .execute_batch(
-            "DELETE FROM ext_tick; DELETE FROM rocpd_barrierop; UPDATE rocpd_monitor SET \"end\" = 1",
+            "DELETE FROM ext_tick; DELETE FROM rocpd_barrierop; UPDATE rocpd_monitor SET \"end\" = 1;
+             UPDATE rocpd_string SET string = 'Marker' WHERE string = 'Barrier'",
         )
         .unwrap();
     let result = dir.run(&["check", "--repair", &trace]);
