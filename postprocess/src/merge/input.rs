@@ -145,13 +145,11 @@ fn session_span(trace: &Connection, layout: &Layout) -> Result<i64> {
         let (Some(first), Some(last)) = ends else {
             bail!("{} has ids that are no numbers; see: rpd check FILE", table.name)
         };
-        if first.is_some_and(|id| id < 0) || last.is_some_and(|id| id >> 32 >= 1 << 30) {
-            bail!(
-                "{} has ids that no session can have ({first:?} to {last:?}); see: rpd check FILE",
-                table.name
-            );
+        let (first, last) = (first.unwrap_or(0), last.unwrap_or(0));
+        if first < 0 || last >> 32 >= 1 << 30 {
+            bail!("{} has ids that no session can have ({first} to {last}); see: rpd check FILE", table.name);
         }
-        span = span.max(last.map_or(0, |id| (id >> 32) + 1));
+        span = span.max((last >> 32) + 1);
     }
     Ok(span)
 }

@@ -42,8 +42,8 @@ pub(super) fn watch() {
     unsafe { at_quick_exit(handler) };
 }
 
-/// Asks to be called when main returns or `exit` is called. Handlers run from the last that was registered to the first: of one that is
-/// registered while a program already records, those of HIP, which a program registers before main, come later.
+/// Asks to be called when main returns or `exit` is called. The C library runs the handler that was registered last first. A program
+/// registers those by which HIP lets go of its kernels before main, so this one, which is registered when recording begins, runs before them.
 pub(super) fn watch_return() {
     extern "C" fn handler() {
         guard((), finish::main_returned);

@@ -97,8 +97,9 @@ fn note_far(source: &Source<'_>, timeline: &Timeline) {
     let Some(Facts { far, far_from_ns, .. }) = timeline.sources.first().map(|of| &of.facts) else { return };
     if *far > 0 {
         let rows = counted(*far, "row is", "rows are");
-        let way =
-            far_from_ns.as_ref().map_or_else(String::new, |from| format!("; --start {from} names them"));
+        let way = far_from_ns
+            .as_ref()
+            .map_or_else(String::new, |from| format!("; --start {from} makes a page of them"));
         source.notes.note(format_args!(
             "{}: {rows} left out, which end more than 104 days behind the first begin{way}",
             escape_path(source.file)
